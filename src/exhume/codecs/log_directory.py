@@ -33,8 +33,7 @@ from exhume.codecs.file_names import (
 )
 from exhume.codecs.partition_directory import Checkpointed, PartitionDirectory, SegmentSelection, read_partition_directory, read_side_file
 from exhume.codecs.places import Place, find_places
-from exhume.codecs.reporter import Reporter
-from exhume.codecs.segment_files import SegmentFile
+from exhume.codecs.segment_files import Reporter, SegmentFile
 from exhume.codecs.uris import parse_place
 from exhume.codecs.volumes import Entry, Volume, join
 from exhume.errors import EvidenceError, RequestError

@@ -8,8 +8,7 @@ from typing import TypeVar
 
 from exhume.codecs.checkpoints import LeaderEpoch, read_leader_epochs, read_partition_metadata
 from exhume.codecs.file_names import LEADER_EPOCHS, OFFSETS_TOPIC, PARTITION_METADATA, UNFINISHED_SUFFIX, DirectoryName, DirectorySuffix
-from exhume.codecs.reporter import Reporter
-from exhume.codecs.segment_files import SegmentFile, SegmentFiles, SnapshotFile
+from exhume.codecs.segment_files import Reporter, SegmentFile, SegmentFiles, SnapshotFile
 from exhume.codecs.volumes import Entry, EvidenceFile, Volume
 from exhume.codecs.wire import Buffer
 from exhume.errors import EvidenceError

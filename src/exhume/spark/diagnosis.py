@@ -31,7 +31,7 @@ from exhume.analysis.growth import COMPACTION, CompactionRow, growth_of
 from exhume.analysis.load_check import FAILED, FailedLoad, tried_stops
 from exhume.arrow_rows import Origin, of_log
 from exhume.codecs.log_directory import Evidence, LogDirectory
-from exhume.codecs.record_sizes import record_sizes
+from exhume.codecs.record_chunks import record_sizes
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.codecs.uris import PathOrUri
 from exhume.findings import SCHEMA as FINDINGS

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from exhume.analysis.growth import Growth, GrowthBy, growth_of
 from exhume.arrow_rows import Origin
-from exhume.codecs.record_sizes import record_sizes
+from exhume.codecs.record_chunks import record_sizes
 from exhume.codecs.uris import PathOrUri
 from exhume.errors import RequestError, near_by
 from exhume.findings import Findings

@@ -14,7 +14,7 @@ from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.growth import growth_of
 from exhume.codecs.batches import BatchWalk
 from exhume.codecs.log_directory import discover
-from exhume.codecs.record_sizes import record_sizes
+from exhume.codecs.record_chunks import record_sizes
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.durations import HOUR_MS
 from exhume.findings import Findings

@@ -15,8 +15,8 @@ from exhume.analysis.load_check import FailedLoad, given_up
 from exhume.arrow_rows import Origin
 from exhume.codecs.columns.tables import record_batches
 from exhume.codecs.log_directory import Evidence, PartitionDirectory
+from exhume.codecs.record_chunks import record_sizes
 from exhume.codecs.record_filter import RecordFilter
-from exhume.codecs.record_sizes import record_sizes
 from exhume.codecs.segment_reader import SegmentReader
 from exhume.findings import Findings
 from exhume.replay.reading import CompiledLoad
