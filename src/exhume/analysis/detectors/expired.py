@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 
 from exhume.analysis.detectors.cases import GroupCase
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.detectors.registry import Detector
-from exhume.analysis.detectors.removal_evidence import JudgedOffset, JudgedRemoval, judged_removals, new_leader, subscribed_topics
+from exhume.analysis.detectors.removal_evidence import (
+    JudgedOffset,
+    JudgedRemoval,
+    confidence_of,
+    judged_removals,
+    new_leader,
+    other_causes,
+    spelt_offsets,
+    subscribed_topics,
+)
 from exhume.analysis.detectors.report import Proof, counted, finding, next_step, partitions_of, some, span, undecidable
 from exhume.analysis.removals.causes import WINDOWS, ExpiryKind
 from exhume.durations import DAY_MS
@@ -43,11 +51,9 @@ def _of_unknown_age(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
         if each.judgement.cause == "removed" and each.judgement.is_value_missing and each.removal == each.key.removals[0]
     ]
     if removed:
-        topics = [
-            partitions_of(topic, [each.key.partition for each in removed if each.key.topic == topic])
-            for topic in sorted({each.key.topic for each in removed})
-        ]
-        reason = f"tombstones removed {some(topics)}, and compaction removed the earlier commits: the age of the offsets is not known"
+        reason = (
+            f"tombstones removed {spelt_offsets(removed)}, and compaction removed the earlier commits: the age of the offsets is not known"
+        )
         yield undecidable("IC-01", reason, group, evidence=[each.removal for each in removed])
 
 
@@ -86,11 +92,11 @@ class _Part:
 
     @property
     def confidence(self) -> Confidence:
-        return "possible" if any(each.judgement.confidence == "possible" for each in self.removed) else "likely"
+        return confidence_of(self.removed)
 
     @property
     def not_excluded(self) -> list[str]:
-        return [*dict.fromkeys(chain.from_iterable(each.judgement.not_excluded for each in self.removed))]
+        return other_causes(self.removed)
 
     @property
     def partition(self) -> int | None:

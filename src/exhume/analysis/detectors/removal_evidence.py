@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -12,6 +12,7 @@ from exhume.analysis.detectors.cases import Epoch, GroupCase, GroupRecord, Topic
 from exhume.analysis.detectors.commits import Change, Removal
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyHistory
+from exhume.analysis.detectors.report import partitions_of, some
 from exhume.analysis.member_columns import subscriptions_of
 from exhume.analysis.memberships import Membership
 from exhume.analysis.removals.causes import WINDOWS, Judgement, KnownRetention, RecordPlace
@@ -27,6 +28,7 @@ from exhume.analysis.removals.judge import age_of, judge
 from exhume.analysis.removals.tombstones import RemovalMoment
 from exhume.codecs.record_types import number_of, role_of
 from exhume.durations import DAY_MS
+from exhume.findings import Confidence
 from exhume.replay.expiry import SIMPLE_GROUP, ExpiryStart, GroupForExpiry, expiry_start
 from exhume.replay.profiles import JavaProfile
 
@@ -38,6 +40,22 @@ class JudgedOffset:
     key: KeyHistory
     removal: Removal
     judgement: Judgement
+
+
+def confidence_of(removed: Iterable[JudgedOffset]) -> Confidence:
+    """Return the confidence of a finding about these offsets: that of the least certain judgement."""
+    return "possible" if any(each.judgement.confidence == "possible" for each in removed) else "likely"
+
+
+def other_causes(removed: Iterable[JudgedOffset]) -> list[str]:
+    """Return the causes that the judgements of these offsets do not exclude, each once."""
+    return [*dict.fromkeys(chain.from_iterable(each.judgement.not_excluded for each in removed))]
+
+
+def spelt_offsets(removed: Sequence[JudgedOffset]) -> str:
+    """Format the partitions of these offsets by topic."""
+    topics = sorted({each.key.topic for each in removed})
+    return some([partitions_of(topic, [each.key.partition for each in removed if each.key.topic == topic]) for topic in topics])
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,16 @@ from statistics import median
 from exhume.analysis.detectors.cases import GroupCase, GroupRecord, PartitionCase, TopicCase
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
-from exhume.analysis.detectors.removal_evidence import JudgedOffset, JudgedRemoval, judged_removals, subscribed_topics
-from exhume.analysis.detectors.report import Proof, counted, finding, partitions_of, some, span, undecidable
+from exhume.analysis.detectors.removal_evidence import (
+    JudgedOffset,
+    JudgedRemoval,
+    confidence_of,
+    judged_removals,
+    other_causes,
+    spelt_offsets,
+    subscribed_topics,
+)
+from exhume.analysis.detectors.report import Proof, counted, finding, some, span, undecidable
 from exhume.analysis.memberships import Membership
 from exhume.analysis.removals.causes import WINDOWS, Cause
 from exhume.durations import DAY_MS
@@ -114,9 +122,7 @@ class _Deletion:
 
     @property
     def offsets(self) -> str:
-        return some(
-            [partitions_of(topic, [each.key.partition for each in self.removed if each.key.topic == topic]) for topic in self.topics]
-        )
+        return spelt_offsets(self.removed)
 
     @property
     def age(self) -> str:
@@ -126,11 +132,11 @@ class _Deletion:
 
     @property
     def confidence(self) -> Confidence:
-        return "possible" if any(each.judgement.confidence == "possible" for each in self.removed) else "likely"
+        return confidence_of(self.removed)
 
     @property
     def not_excluded(self) -> list[str]:
-        return [*dict.fromkeys(chain.from_iterable(each.judgement.not_excluded for each in self.removed))]
+        return other_causes(self.removed)
 
     @property
     def evidence(self) -> list[Proof]:
