@@ -228,7 +228,7 @@ def _report(session: SparkSession, measured: Sequence[Measurement], diagnosed: D
     paper = (
         f"A GB takes {spark:.2f} s on 2 cores, which is {2 * spark:.2f} s of one. 1 TB on {cores} cores, all busy: "
         f"{terabyte * 2 * spark / cores:.0f} s, and {max(fixed, 0.0):.1f} s that no size changes. Fetching comes on top where the log is "
-        "not at hand; and where one offsets partition has most of it, its stretches are joined by one task."
+        "not at hand; and where one offsets partition has most of it, one task merges its parts."
     )
     all_detectors = (
         f"All detectors over {diagnosed.log.megabytes} MB in {diagnosed.log.partitions} offsets partitions, once: "

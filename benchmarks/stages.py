@@ -16,7 +16,7 @@ from typing import Any
 from unittest.mock import patch
 
 _STATE = {
-    "checksums, splitting, folding": ["exhume.replay.fold.fold_ranges:scan_and_fold", "exhume.replay.fold.fold_ranges:_fold_block"],
+    "checksums, splitting, folding": ["exhume.replay.fold.part:scan_and_fold", "exhume.replay.fold.part:fold"],
     "objects of groups": ["exhume.replay.java.loader:JavaLoad.add_fold_result"],
     "tables": ["exhume.replay.local:state_of_loads"],
 }

@@ -49,7 +49,7 @@ _FREE_FORM = {
     "codecs/layout.py": "fields of a structure, which its layout names",
     "replay/partition_state.py": "members of three kinds of groups, which each kind says more closely",
     "replay/spark/tasks.py": "what `pickle` asks for",
-    "replay/fold/part_loads.py": "fields of a named tuple",
+    "replay/fold/result.py": "fields of a named tuple",
 }
 
 

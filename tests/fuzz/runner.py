@@ -27,7 +27,8 @@ from exhume.codecs.kernels.primitives import int16
 from exhume.codecs.lenient_records import read_records_leniently
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
 from exhume.replay import local
-from exhume.replay.fold import fold_ranges, thread_parts
+from exhume.replay.fold import log as log_folds
+from exhume.replay.fold import part as part_folds
 from exhume.replay.fold import tables as fold_tables
 from exhume.replay.fold.kernels import batches, chosen_groups, gathering, merging, names, scanning
 from exhume.replay.partition_load import Mode
@@ -163,9 +164,9 @@ def compare(random: Random, directory: Path, releases: Sequence[str] = RELEASES,
     """Raises where kernels say something else than plain code, or step out of what they were given."""
     # Small blocks, and little patience with what is superseded: tables grow and are moved often.
     scan.BLOCK_BATCHES = random.choice((1, 3, 1024))
-    fold_ranges._NEAR_BATCHES = random.choice((1, 3, 128))
-    fold_ranges._MOST_ROOM = random.choice(((100, 10_000, 3), (1 << 14, 8 << 20, 1 << 12)))
-    thread_parts._LEAST_BYTES = random.choice((100, 1000, 16 << 20))
+    part_folds._NEAR_BATCHES = random.choice((1, 3, 128))
+    part_folds._MOST_ROOM = random.choice(((100, 10_000, 3), (1 << 14, 8 << 20, 1 << 12)))
+    log_folds._LEAST_BYTES = random.choice((100, 1000, 16 << 20))
     fold_tables._METADATA_WORTH_MOVING = random.choice((1, 100, 4 << 20))
     release, mode, asked = random.choice(releases), random.choice(_MODES), {} if is_whole else _moment(random, directory)
     plainly = state_of(directory, least_bytes=PLAIN, release=release, mode=mode, asked=asked)

@@ -27,6 +27,8 @@ class ClockCounts:
     counts: Int64s
     moments: Int64s
     highs: Int64s
+    #: Counts, moments and the last row of `highs` before the last `read`.
+    _before: tuple[Int64s, Int64s, Int64s] | None = None
 
     @classmethod
     def of(cls, times_ms: Sequence[int], *, is_part: bool = False) -> ClockCounts:
@@ -48,8 +50,7 @@ class ClockCounts:
         That is the one after the last, or a batch whose records only the plain reader reads.
         """
         first, last = batches
-        counts, moments = self.counts.copy(), self.moments.copy()
-        last_high = self.highs[counts[times.HIGHS] - 1 :][:1].copy()
+        self._before = self.counts.copy(), self.moments.copy(), self.highs[self.counts[times.HIGHS] - 1 :][:1].copy()
 
         def read(until: int) -> int:
             is_of_commits = clock == "commit"
@@ -59,10 +60,16 @@ class ClockCounts:
         done = read(last)
         if done < last:
             # The first records of that batch are counted.
-            self.counts, self.moments = counts, moments
-            self.highs[counts[times.HIGHS] - 1 :][:1] = last_high
+            self.forget_last()
             read(done)
         return done
+
+    def forget_last(self) -> None:
+        """Forget the batches of the last `read`."""
+        assert self._before is not None
+        counts, moments, last_high = self._before
+        self.counts, self.moments = counts.copy(), moments.copy()
+        self.highs[counts[times.HIGHS] - 1 :][:1] = last_high
 
     def take(self, record_offsets: Sequence[int], times_ms: Sequence[int | None]) -> None:
         """Count these records; None for a record without a time."""
@@ -152,3 +159,4 @@ class ClockCounts:
 
     def __setstate__(self, state: tuple[Int64s, Int64s, Int64s]) -> None:
         self.counts, self.moments, self.highs = state
+        self._before = None

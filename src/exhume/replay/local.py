@@ -21,7 +21,7 @@ from exhume.replay.state_builder import StateTables
 from exhume.replay.topic_names import TopicNames
 
 if TYPE_CHECKING:
-    from exhume.replay.fold.settled import Settled
+    from exhume.replay.fold.folded_log import FoldedLog
 
 
 #: The log that was folded, and its load with the topic names in it; None if it must be loaded record by record.
@@ -102,8 +102,8 @@ def _load_directory(partitions: Sequence[PartitionDirectory], options: LoadOptio
 def _load_folded(partitions: Sequence[PartitionDirectory], options: LoadOptions, stop: Stop) -> list[_Folded]:
     """Log and load of each folded partition, with the groups on which the wanted groups depend."""
     done: list[_Folded] = [
-        (settled.log, _load_in_columns(settled, options)) if settled else (None, None)
-        for settled in _fold_in_columns(partitions, stop, options)
+        (folded.log, _load_in_columns(folded, options)) if folded else (None, None)
+        for folded in _fold_in_columns(partitions, stop, options)
     ]
     if options.groups is None:
         return done
@@ -116,16 +116,16 @@ def _load_folded(partitions: Sequence[PartitionDirectory], options: LoadOptions,
     return done
 
 
-def _fold_in_columns(partitions: Sequence[PartitionDirectory], stop: Stop, options: LoadOptions) -> list[Settled | None]:
+def _fold_in_columns(partitions: Sequence[PartitionDirectory], stop: Stop, options: LoadOptions) -> list[FoldedLog | None]:
     """The fold of each log; None for a log that must be loaded record by record."""
     fast, profile = options.fast, options.profile
     if fast is None or profile.depends_on_chunks:
         return [None] * len(partitions)
 
-    def fold(partition: PartitionDirectory, threads: int) -> Settled | None:
+    def fold(partition: PartitionDirectory, threads: int) -> FoldedLog | None:
         if sum(file.size_bytes for file in partition.segments) < fast.least_bytes:
             return None
-        from exhume.replay.fold.tries import fold_partition
+        from exhume.replay.fold.log import fold_partition
 
         # A start after an unclean stop verifies checksums, and so does salvage, also without `verify`.
         read = fast.read.of_fold(verify=stop == "unclean" or options.mode == "lenient")
@@ -143,16 +143,16 @@ def _fold_in_columns(partitions: Sequence[PartitionDirectory], stop: Stop, optio
     return [fold(partition, fast.threads) for partition in partitions]
 
 
-def _load_in_columns(settled: Settled, options: LoadOptions) -> tuple[PartitionLoad, TopicNames] | None:
-    loaded = load_fold_result(settled, options)
+def _load_in_columns(folded: FoldedLog, options: LoadOptions) -> tuple[PartitionLoad, TopicNames] | None:
+    loaded = load_fold_result(folded, options)
     if loaded is not None and loaded[0].outcome != "aborted":
         assert options.fast is not None
         options.fast.verified_segments.update(
             segment.file.path
-            for number, segment in enumerate(settled.log.segments)
+            for number, segment in enumerate(folded.log.segments)
             # Findings must cover the bytes that a broker does not serve.
-            if number not in settled.careful_segments and segment.end == len(segment.buffer)
+            if number not in folded.result.careful_segments and segment.end == len(segment.buffer)
         )
-        if options.fast.relevant_batches is not None and options.at is None and options.groups and not settled.careful_segments:
-            options.fast.relevant_batches |= settled.noted()
+        if options.fast.relevant_batches is not None and folded.has_notes:
+            options.fast.relevant_batches |= folded.noted()
     return loaded

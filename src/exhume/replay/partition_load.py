@@ -24,7 +24,7 @@ from exhume.replay.topic_names import TopicNames
 from exhume.replay.verdict import LoadAborted, Outcome, outcome_of
 
 if TYPE_CHECKING:
-    from exhume.replay.fold.settled import Settled
+    from exhume.replay.fold.folded_log import FoldedLog
 
 
 Mode = Literal["strict", "lenient"]
@@ -153,17 +153,17 @@ def _load_leniently(log: StrictLog, options: LoadOptions, names: TopicNames) -> 
     return _loaded(log, options, loader, held, progress)
 
 
-def load_fold_result(settled: Settled, options: LoadOptions) -> tuple[PartitionLoad, TopicNames] | None:
+def load_fold_result(folded: FoldedLog, options: LoadOptions) -> tuple[PartitionLoad, TopicNames] | None:
     """The load of a log that was folded, and the topic names in it; None if it must be loaded record by record even so."""
-    from exhume.replay.fold.offset_columns import SettledOffsets
-    from exhume.replay.fold.settled import CommitSeen
+    from exhume.replay.fold.folded_log import CommitSeen
+    from exhume.replay.fold.offset_columns import FoldedOffsets
 
-    log, learned = settled.log, TopicNames()
-    learned.add_all("commit", settled.topic_ids)
+    log, learned = folded.log, TopicNames()
+    learned.add_all("commit", folded.topic_ids)
     refusals = Refusals(lenient=options.mode == "lenient")
     loader = new_load(options.profile, refusals, learned, log.end_offset, options.inputs)
-    progress = _Progress(settled.records, settled.size_bytes, settled.first_offset, settled.last_offset)
-    for passed in settled.passed():
+    progress = _Progress(folded.records, folded.size_bytes, folded.first_offset, folded.last_offset)
+    for passed in folded.passed():
         if isinstance(passed, CommitSeen):
             loader.create_group_for_commit(passed)
             continue
@@ -172,39 +172,39 @@ def load_fold_result(settled: Settled, options: LoadOptions) -> tuple[PartitionL
             loader.apply(passed)
         except LoadAborted:
             # The load ends at this batch.
-            shorter = settled.up_to(settled.place_of(passed)) if settled.up_to is not None else None
+            shorter = folded.up_to(folded.place_of(passed)) if folded.up_to is not None else None
             return None if shorter is None else load_fold_result(shorter, options)
-    if settled.ends_at is not None:
-        return _load_to_the_error(settled, loader, progress)
+    if folded.result.ends_at is not None:
+        return _load_to_the_error(folded, loader, progress)
     tolerated = len(refusals.tolerated)
     try:
-        loader.add_fold_result(settled)
+        loader.add_fold_result(folded)
         held = loader.finish()
     except LoadAborted:
         return None
-    if len(refusals.tolerated) > tolerated or learned.differs_from("commit", settled.topic_ids):
+    if len(refusals.tolerated) > tolerated or learned.differs_from("commit", folded.topic_ids):
         return None
-    held[0].offset_columns = SettledOffsets(settled, loader.commit_rules)
+    held[0].offset_columns = FoldedOffsets(folded, loader.commit_rules)
     load = _loaded(log, options, loader, held, progress)
-    load.skipped_groups = frozenset(settled.left_out())
+    load.skipped_groups = frozenset(folded.left_out())
     load.dependent_groups = frozenset(group for group in load.skipped_groups if loader.depends_on_offsets(group))
     return load, learned
 
 
-def _load_to_the_error(settled: Settled, loader: ScalaLoad | JavaLoad, progress: _Progress) -> tuple[PartitionLoad, TopicNames] | None:
+def _load_to_the_error(folded: FoldedLog, loader: ScalaLoad | JavaLoad, progress: _Progress) -> tuple[PartitionLoad, TopicNames] | None:
     """Load a folded log that ends in an error: the groups decide which record of the last batch fails, and why."""
     refusals = loader.refusals
     try:
-        loader.add_fold_result(settled)
+        loader.add_fold_result(folded)
     except LoadAborted:
         return None
     try:
-        for batch in islice(settled.last_batches(), 1):
+        for batch in islice(folded.last_batches(), 1):
             refusals.path, refusals.byte_position = batch.path, batch.batch.byte_position
             loader.apply(batch)
     except LoadAborted as aborted:
-        if not loader.names.differs_from("commit", settled.topic_ids):
-            return _aborted(settled.log, loader, aborted, progress), loader.names
+        if not loader.names.differs_from("commit", folded.topic_ids):
+            return _aborted(folded.log, loader, aborted, progress), loader.names
     return None
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from exhume.replay.fold.tables import Tables
+    from exhume.replay.fold.result import FoldResult
 
 DEFAULT_LOAD_BUFFER_BYTES = 5 * 1024 * 1024
 DEFAULT_GROUP_MAX_SIZE = 2**31 - 1
@@ -77,7 +77,7 @@ class CompiledLoad:
     verified_segments: set[str] = field(default_factory=set)
     relevant_batches: dict[str, npt.NDArray[np.int64]] | None = None
     is_stopped: Event = field(default_factory=Event)
-    reusable_folds: dict[str, tuple[npt.NDArray[np.int64], Tables, bool]] | None = None
+    reusable_folds: dict[str, tuple[npt.NDArray[np.int64], FoldResult, bool]] | None = None
 
 
 def read_chunks(log: StrictLog, profile: BrokerProfile, inputs: LoadInputs) -> Iterator[Iterable[LoadedBatch]]:

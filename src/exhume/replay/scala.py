@@ -30,7 +30,7 @@ from exhume.replay.refusals import Refusals
 from exhume.replay.topic_names import TopicNames
 
 if TYPE_CHECKING:
-    from exhume.replay.fold.settled import CommitSeen, Settled
+    from exhume.replay.fold.folded_log import CommitSeen, FoldedLog
 
 
 @dataclass(slots=True)
@@ -136,18 +136,18 @@ class ScalaLoad:
     def create_group_for_commit(self, seen: CommitSeen) -> None:
         """Do nothing for a commit in the fold result: it counts at the end."""
 
-    def add_fold_result(self, settled: Settled) -> None:
+    def add_fold_result(self, folded: FoldedLog) -> None:
         """Add the result of a fold of the whole log. The applied records are not part of it."""
         removed = dict(self.removed_groups)
-        for group in settled.groups():
+        for group in folded.groups():
             if group.value is not None:
                 self.groups[group.name] = group.value(self.profile)
             elif group.tombstone is not None:
                 removed[group.name] = (group.first_tombstone or 0, group.tombstone)
         # A late error names the group that was removed first.
         self.removed_groups = dict(sorted(removed.items(), key=lambda item: item[1]))
-        self._settled_offsets = settled.spans()
-        self.transactions = joined_transactions(self.transactions, settled.transactions(self.commit_rules))
+        self._settled_offsets = folded.spans()
+        self.transactions = joined_transactions(self.transactions, folded.transactions(self.commit_rules))
 
     def depends_on_offsets(self, group_id: str) -> bool:
         """True if findings or the outcome depend on this group's committed offsets."""

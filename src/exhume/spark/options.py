@@ -14,7 +14,7 @@ from exhume.codecs.segment_reader import ReadOptions
 from exhume.codecs.uris import PathOrUri
 from exhume.replay.load_request import LoadKeywords, LoadRequest
 from exhume.replay.moment import Moment
-from exhume.replay.spark.request import WORTH_STRETCHES_BYTES, Request
+from exhume.replay.spark.request import WORTH_PARTS_BYTES, Request
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,11 +69,11 @@ class StateOptions(LoadRequest, EvidenceOptions):
     """A load on Spark: a `LoadRequest` for the files of `EvidenceOptions`.
 
     Attributes:
-        least_bytes: logs of at least this size are loaded in stretches, in parallel; smaller ones whole.
-        stretch_bytes: the approximate size of a stretch; None: from the size of the logs and the number of cores.
+        least_bytes: logs of at least this size are loaded in parts, in parallel; smaller ones whole.
+        stretch_bytes: the approximate size of a part; None: from the size of the logs and the number of cores.
     """
 
-    least_bytes: int = WORTH_STRETCHES_BYTES
+    least_bytes: int = WORTH_PARTS_BYTES
     stretch_bytes: int | None = None
 
     def request(self, tables: Collection[str], moments: Sequence[Moment | None]) -> Request:

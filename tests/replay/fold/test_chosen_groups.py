@@ -15,7 +15,8 @@ from exhume.codecs.log_directory import discover
 from exhume.codecs.segment_reader import ReadOptions
 from exhume.errors import RequestError
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
-from exhume.replay.fold import fold_ranges, thread_parts
+from exhume.replay.fold import log as log_folds
+from exhume.replay.fold import part as part_folds
 from exhume.replay.partition_load import Mode
 from exhume.replay.state import CoordinatorState
 from exhume.topic import OffsetsTopic
@@ -97,8 +98,8 @@ def test_every_group_of_a_generated_log(
     mode, near = mode_and_near
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fold_ranges, "_NEAR_BATCHES", near)
-        patch.setattr(thread_parts, "_LEAST_BYTES", 100)
+        patch.setattr(part_folds, "_NEAR_BATCHES", near)
+        patch.setattr(log_folds, "_LEAST_BYTES", 100)
         assert_same(directory, release, mode=mode)
 
 
@@ -203,12 +204,12 @@ def test_histories_of_a_generated_log(
     write_segments(directory, batches, cut)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(thread_parts, "_LEAST_BYTES", 100)
+        patch.setattr(log_folds, "_LEAST_BYTES", 100)
         groups = groups_of(_loaded(directory, release, None, least_bytes=PLAIN, mode="lenient")[0])
         assert_same_histories(directory, groups, release, threads)
 
 
-def test_a_transaction_that_is_committed_in_another_stretch_is_told_in_the_history(tmp_path: Path) -> None:
+def test_a_transaction_that_is_committed_in_another_part_is_told_in_the_history(tmp_path: Path) -> None:
     transaction = {"producer_id": 7, "producer_epoch": 0, "is_transactional": True}
     with PartitionWriter(tmp_path, 0) as log:
         for number in range(30):
@@ -219,7 +220,7 @@ def test_a_transaction_that_is_committed_in_another_stretch_is_told_in_the_histo
                 log.append_marker(number // 2 % 2, producer_id=7, producer_epoch=0)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(thread_parts, "_LEAST_BYTES", 100)
+        patch.setattr(log_folds, "_LEAST_BYTES", 100)
         for threads in (1, 2, 8):
             assert assert_same_histories(tmp_path, ["chosen", "other"], "4.3.0", threads) == 120
 

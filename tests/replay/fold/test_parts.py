@@ -1,7 +1,8 @@
-"""Loads from folds of stretches against loads of whole logs: every table, every finding, at many moments."""
+"""Loads from folds of parts against loads of whole logs: every table, every finding, at many moments."""
 
 from __future__ import annotations
 
+import pickle
 import secrets
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -11,16 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exhume.codecs.log_directory import PartitionDirectory, discover
-from exhume.codecs.segment_reader import ReadOptions
 from exhume.moments import Clock
 from exhume.replay.broker_log import Stop, list_log, open_strictly, salvaged_batches
-from exhume.replay.fold.cuts import cutter_for
-from exhume.replay.fold.part_folds import FoldOptions, PackedFold, StretchFacts, fold_stretch
-from exhume.replay.fold.part_loads import JoinedLog, NotFolded
-from exhume.replay.fold.plan import plan_stretches
+from exhume.replay.fold.log import FoldSettings, fold_listed_part
+from exhume.replay.fold.merge import NotMerged
+from exhume.replay.fold.part import PartFold
+from exhume.replay.fold.plan import plan_parts
 from exhume.replay.local import state_of_loads
 from exhume.replay.moment import Moment, cut_log
+from exhume.replay.part_loads import load_parts
 from exhume.replay.partition_load import LoadOptions, PartitionLoad, load_log
+from exhume.replay.reading import CompiledLoad
 from exhume.replay.releases import profile_for
 from exhume.replay.topic_names import TopicNames
 from tests import strategies
@@ -31,26 +33,26 @@ from tests.written_batches import Written, encode_log
 RELEASES = ("2.8.2", "3.7.2-new", "4.3.0")
 
 
-def in_stretches(
+def in_parts(
     partition: PartitionDirectory, stop: Stop, moments: Sequence[Moment | None], options: LoadOptions, most_bytes: int
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """The load at each moment, as plain values.
 
     Raises:
-        NotFolded: it cannot be had so.
+        NotMerged: it cannot be had so.
     """
     log = list_log(partition, stop)
-    seed = secrets.randbits(62)
-    fold = FoldOptions(options.profile, options.inputs, log.start_offset, seed, ReadOptions())
-    facts: list[StretchFacts] = []
-    folds: list[tuple[int, PackedFold]] = []
-    for number, stretch in enumerate(plan_stretches([segment.end for segment in log.segments], most_bytes)):
-        for said in fold_stretch(list_log(partition, stop), stretch, fold, cutter_for(moments, partition.offsets_partition)):
-            if isinstance(said, PackedFold):
-                folds.append((number, said))
-            else:
-                facts.append(said)
-    for at in JoinedLog(log, facts, iter(folds), moments, options, seed).loads():
+    settings = FoldSettings(options, log.start_offset, secrets.randbits(62), moments)
+    sizes = [segment.end for segment in log.segments]
+    parts = plan_parts(sizes, max(1, sum(sizes) // most_bytes))
+    folds: list[PartFold] = []
+    for part in parts:
+        folded = fold_listed_part(list_log(partition, stop), part, settings, CompiledLoad(), is_part=len(parts) > 1)
+        if folded is None:
+            raise NotMerged
+        folds.append(pickle.loads(pickle.dumps(folded)))
+    log.end_offset = folds[-1].end_offset or 0
+    for at in load_parts(log, folds, [fold.clock for fold in folds if fold.clock is not None], settings):
         yield at.moment, values(at.load, options, at.names)
 
 
@@ -69,8 +71,8 @@ def assert_same(partition: PartitionDirectory, stop: Stop, release: str, moments
     """Compares the loads at these moments; gives how many there were, 0 for a log that is not folded."""
     options = LoadOptions(profile_for(release))
     try:
-        found = dict(in_stretches(partition, stop, moments, options, most_bytes))
-    except NotFolded:
+        found = dict(in_parts(partition, stop, moments, options, most_bytes))
+    except NotMerged:
         return 0
     assert sorted(found) == list(range(len(moments)))
     for number, at in enumerate(moments):
@@ -94,7 +96,7 @@ def times_of(partition: PartitionDirectory, count: int) -> list[int]:
 
 
 @pytest.mark.parametrize(("most_bytes", "turn"), [(300, 0), (100_000, 1)])
-def test_bundled_logs_load_from_their_stretches(most_bytes: int, turn: int, compared: Compared) -> None:
+def test_bundled_logs_load_from_their_parts(most_bytes: int, turn: int, compared: Compared) -> None:
     count = 0
     logs = [found for found in logs_of_brokers() if sum(segment.size_bytes for segment in found.partition.segments) < 100_000]
     for number, found in enumerate(logs):
@@ -110,7 +112,7 @@ def test_bundled_logs_load_from_their_stretches(most_bytes: int, turn: int, comp
             count += assert_same(partition, stop, "2.8.2", [at], most_bytes)
 
     assert count > 60
-    compared["loads of stretches", "loads of whole logs"] += count
+    compared["loads of parts", "loads of whole logs"] += count
 
 
 @strategies.examples(25)
@@ -119,7 +121,7 @@ def test_bundled_logs_load_from_their_stretches(most_bytes: int, turn: int, comp
     most_bytes=st.sampled_from([100, 300, 5000]),
     release=st.sampled_from(RELEASES),
 )
-def test_a_generated_log_loads_from_its_stretches_at_every_record(
+def test_a_generated_log_loads_from_its_parts_at_every_record(
     batches: list[Written], most_bytes: int, release: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     directory = tmp_path_factory.mktemp("log") / "__consumer_offsets-0"

@@ -20,8 +20,10 @@ from exhume.codecs.record_types import encode_value
 from exhume.codecs.segment_reader import ReadOptions
 from exhume.fixtures.log_writer import PartitionWriter, offset_commit
 from exhume.replay import local
-from exhume.replay.fold import fold_ranges, run, thread_parts
-from exhume.replay.fold.kernels import merging
+from exhume.replay.fold import log as log_folds
+from exhume.replay.fold import merge
+from exhume.replay.fold import part as part_folds
+from exhume.replay.fold.part import _Folding
 from exhume.replay.fold.rules import DONE, NOT_PLAIN_BATCH
 from exhume.replay.fold.tables import STATUS
 from exhume.topic import OffsetsTopic
@@ -99,16 +101,16 @@ def test_an_error_in_a_thread_is_raised(
     threads: int, partitions: int, segments: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path, partitions, segments)
-    fold_range = fold_ranges.fold_range
+    fold_range = _Folding._fold_range
     folded: list[int] = []
 
-    def breaks(log: Any, segment_range: Any, *arguments: Any, **options: Any) -> Any:
+    def breaks(folding: _Folding, segment_range: Any) -> None:
         folded.append(segment_range.segment)
         if len(folded) == 2 or segments == 1:
             raise MemoryError("no room")
-        return fold_range(log, segment_range, *arguments, **options)
+        fold_range(folding, segment_range)
 
-    monkeypatch.setattr(run, "fold_range", breaks)
+    monkeypatch.setattr(_Folding, "_fold_range", breaks)
     before = threading.active_count()
 
     with pytest.raises(MemoryError, match="no room"):
@@ -118,17 +120,17 @@ def test_an_error_in_a_thread_is_raised(
 
 @pytest.mark.parametrize("codec", [0, 4])
 def test_a_segment_is_cut_between_batches(codec: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thread_parts, "_LEAST_BYTES", 500)
-    monkeypatch.setattr(thread_parts, "_LARGE_BYTES", 1000)
+    monkeypatch.setattr(log_folds, "_LEAST_BYTES", 500)
+    monkeypatch.setattr(log_folds, "_LARGE_BYTES", 1000)
     with PartitionWriter(tmp_path, 0) as log:
         for each in range(_BATCHES):
             log.append([offset_commit("g", "t", each % 7, each, commit_timestamp_ms=1, metadata="m" * 50)], timestamp_ms=1, codec=codec)
-    joins = Results(merging.joined)
-    monkeypatch.setattr(run, "joined", joins)
+    merges = Results(merge.merge)
+    monkeypatch.setattr(merge, "merge", merges)
 
     assert [load(tmp_path, threads) for threads in (1, 2, 8)] == [7, 7, 7]
-    assert len(joins.results) >= 2
-    assert all(tables is not None for tables in joins.results)
+    assert len(merges.results) >= 2
+    assert all(result is not None and result.is_done for result in merges.results)
 
 
 def _inner(base_offset: int) -> bytes:
@@ -136,18 +138,18 @@ def _inner(base_offset: int) -> bytes:
 
 
 def test_a_batch_within_a_record_is_no_place_to_cut_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It looks like any other: the stretch before it does not end there."""
-    monkeypatch.setattr(thread_parts, "_LEAST_BYTES", 100)
+    """It looks like any other: the part before it does not end there."""
+    monkeypatch.setattr(log_folds, "_LEAST_BYTES", 100)
     with PartitionWriter(tmp_path, 0) as log:
         key, _ = offset_commit("g", "t", 0, 1, commit_timestamp_ms=1)
         value = encode_value(1, 1, {"committed_offset": 1, "metadata": "", "commit_timestamp_ms": 1, "expire_timestamp_ms": 1})
         log.append([(key, value + b"".join(map(_inner, range(1, 40))))], timestamp_ms=1)
         log.append([(key, value)], timestamp_ms=1)
-    folds = Results(run._fold_in_turn)
-    monkeypatch.setattr(run, "_fold_in_turn", folds)
+    folds = Results(part_folds.fold_part)
+    monkeypatch.setattr(log_folds, "fold_part", folds)
 
     assert load(tmp_path, 1) == load(tmp_path, 2) == 1
-    statuses = [tables.counts[STATUS] for tables in folds.results]
+    statuses = [part.folds[-1].tables.counts[STATUS] for part in folds.results]
     assert NOT_PLAIN_BATCH in statuses
     assert statuses[-1] == DONE
 
@@ -157,8 +159,8 @@ def test_a_batch_within_a_record_is_no_place_to_cut_at(tmp_path: Path, monkeypat
 def test_what_goes_back_where_a_segment_is_cut(
     epochs: tuple[int, int], offsets: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Leader epochs and offsets that go back are found between stretches, too."""
-    monkeypatch.setattr(thread_parts, "_LEAST_BYTES", 100)
+    """Leader epochs and offsets that go back are found between parts, too."""
+    monkeypatch.setattr(log_folds, "_LEAST_BYTES", 100)
     content = b"".join(
         encode_batch(
             [NewRecord(base + each, 1, *offset_commit("g", "t", each, 1, commit_timestamp_ms=1))],

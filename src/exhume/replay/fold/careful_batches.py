@@ -34,6 +34,7 @@ from exhume.replay.broker_log import LoadedBatch, StrictLog
 from exhume.replay.decode import ReplayRecord, UnknownRecordType, decode_for
 from exhume.replay.fold import tables as columns
 from exhume.replay.fold.kernels.batches import fold
+from exhume.replay.fold.result import MendedBatch, mended_position
 from exhume.replay.fold.rules import (
     BAD_RECORD,
     DONE,
@@ -46,7 +47,6 @@ from exhume.replay.fold.rules import (
     START_OFFSET,
 )
 from exhume.replay.fold.served_log import hide_after
-from exhume.replay.fold.settled import MendedBatch, mended_position
 from exhume.replay.fold.tables import Tables, given_up, with_room_for
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
 from exhume.replay.reading import refused_format
@@ -76,6 +76,7 @@ class CarefulReader(ABC):
 
     `mended` are the batches that were written anew for the fold, by segment and byte position. `careful_segments` are the segments in which
     the fold stopped. `ends_at` is the segment and byte at which the load ends in an error; None if it reaches the log end.
+    `hidden_from` are the places at which a broker stops reading a segment without an error, as in `FoldResult`.
     """
 
     log: StrictLog
@@ -86,6 +87,7 @@ class CarefulReader(ABC):
     mended: dict[tuple[int, int], MendedBatch] = field(default_factory=dict)
     careful_segments: set[int] = field(default_factory=set)
     ends_at: tuple[int, int] | None = None
+    hidden_from: list[tuple[int, int, bool]] = field(default_factory=list)
     #: True if no batch after the last place counts.
     is_over: bool = False
     #: The byte position of the last batch of the current segment that was folded in its own bytes.
@@ -135,6 +137,10 @@ class CarefulReader(ABC):
         # Kernels are compiled for one kind of array only.
         data.flags.writeable = False
         fold(row, 0, 1, data, bodies, segment, self.rules, tables)
+        counts = tables.counts
+        if counts[columns.FIRST_BASE_OFFSET] < 0:
+            counts[[columns.FIRST_BASE_OFFSET, columns.FIRST_LEADER_EPOCH]] = row[0, [scan.BASE_OFFSET, scan.LEADER_EPOCH]]
+            counts[columns.LAST_OFFSET_SEEN] = row[0, scan.LAST_OFFSET]
         return tables
 
     def _fold_mended(self, tables: Tables, segment: int, mended: _Mended) -> Tables:
@@ -190,6 +196,7 @@ class StrictCarefulReader(CarefulReader):
             return tables, served.end
         reason = end_reason(served.buffer, position, served.end)
         if reason in ("cut_batch", "short_tail"):
+            self.hidden_from.append((segment, position, reason == "cut_batch"))
             hide_after(self.log, served, position, is_batch=reason == "cut_batch")
             return tables, position
         if reason is not None:

@@ -15,6 +15,7 @@ from exhume.codecs.kernels.types import Bytes, Int16s, Int32s, Int64s
 from exhume.codecs.wire import format_uuid
 from exhume.replay.commits import CommitRules
 from exhume.replay.fold import tables as columns
+from exhume.replay.fold.folded_log import FoldedLog
 from exhume.replay.fold.kernels.gathering import (
     BY_TOPIC,
     FIRST_PARTITION,
@@ -30,7 +31,6 @@ from exhume.replay.fold.kernels.gathering import (
     repeat_sizes,
 )
 from exhume.replay.fold.kernels.names import texts_of
-from exhume.replay.fold.settled import Settled
 from exhume.replay.partition_state import Commit, OffsetKey
 from exhume.replay.state_tables import SCHEMAS
 
@@ -43,14 +43,14 @@ _LONGEST_RUN = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
-class SettledOffsets:
+class FoldedOffsets:
     """The committed offsets of a fold, under the rules of a release: `partition_state.OffsetColumns`."""
 
-    settled: Settled
+    folded: FoldedLog
     rules: CommitRules
 
     def table(self, origin: OfLog) -> pa.Table:
-        return _table(self.settled, self.rules, origin)
+        return _table(self.folded, self.rules, origin)
 
     def commits(self, groups: Collection[str] | None = None) -> Mapping[OffsetKey, Commit]:
         table = self.table(of_log(None, None))
@@ -65,11 +65,11 @@ class SettledOffsets:
         }
 
     def spans(self) -> Mapping[str, tuple[int, int]]:
-        return self.settled.spans()
+        return self.folded.spans()
 
 
-def _table(settled: Settled, rules: CommitRules, origin: OfLog) -> pa.Table:
-    tables = settled.tables
+def _table(folded: FoldedLog, rules: CommitRules, origin: OfLog) -> pa.Table:
+    tables = folded.tables
     groups, group_ranks = _in_order(texts_of(tables.group_names, int(tables.counts[columns.GROUPS])))
     topics, topic_ranks = _in_order(texts_of(tables.topic_names, int(tables.counts[columns.TOPICS])))
     live = _live_keys(tables, group_ranks, topic_ranks)
@@ -92,7 +92,7 @@ def _table(settled: Settled, rules: CommitRules, origin: OfLog) -> pa.Table:
             "commit_timestamp_ms": timestamps,
             "expire_timestamp_ms": _expire_timestamps(live, versions, timestamps, rules),
             "value_version": versions,
-            "is_stable": _is_stable(live, settled),
+            "is_stable": _is_stable(live, folded),
             **_producers(live),
         }
     )
@@ -214,14 +214,14 @@ def _expire_timestamps(live: _LiveKeys, versions: Int16s, timestamps: Int64s, ru
     return pa.array(written, mask=~has_field if rules.missing_expire_timestamp == "literal" else is_missing)
 
 
-def _is_stable(live: _LiveKeys, settled: Settled) -> pa.Array:
-    pending = _pending_keys(settled)
+def _is_stable(live: _LiveKeys, folded: FoldedLog) -> pa.Array:
+    pending = _pending_keys(folded)
     return pa.array(~np.isin(live.keys, pending)) if len(pending) else pa.repeat(pa.scalar(True), live.count)
 
 
-def _pending_keys(settled: Settled) -> Int64s:
+def _pending_keys(folded: FoldedLog) -> Int64s:
     """Return the keys with a commit that waits for its marker."""
-    tables = settled.tables
+    tables = folded.tables
     pending: list[int] = []
     producers = tables.producers[: tables.counts[columns.PRODUCERS]]
     for row in producers[producers[:, columns.TXN_IS_OPEN] == 1]:

@@ -14,16 +14,28 @@ def likely_log(partition: PartitionDirectory, stop: Stop) -> StrictLog:
     log = list_log(partition, stop)
     for segment in log.segments:
         segment.open()
-    walk = find_end(log)
-    if walk is None or walk.byte_position >= log.segments[-1].end:
-        return log
-    newest = log.segments[-1]
-    if stop == "unclean":
-        log.refused = None
-        lose_after(log, len(log.segments) - 1, walk.byte_position)
-    elif walk.reason in ("cut_batch", "short_tail"):
-        hide_after(log, newest, walk.byte_position, is_batch=walk.reason == "cut_batch")
+    serve_end(log)
     return log
+
+
+def serve_end(log: StrictLog, *, is_lenient: bool = False) -> list[tuple[int, int, bool]]:
+    """Find the end of this log, whose newest segment is open. A strict load does not read the bytes after it.
+
+    Returns:
+        The place at which a broker stops reading the newest segment without an error, as in `FoldResult`; none if it reads all bytes.
+    """
+    walk = find_end(log)
+    if is_lenient or walk is None or walk.byte_position >= log.segments[-1].end:
+        return []
+    number = len(log.segments) - 1
+    if log.stop == "unclean":
+        log.refused = None
+        lose_after(log, number, walk.byte_position)
+    elif walk.reason in ("cut_batch", "short_tail"):
+        is_batch = walk.reason == "cut_batch"
+        hide_after(log, log.segments[number], walk.byte_position, is_batch=is_batch)
+        return [(number, walk.byte_position, is_batch)]
+    return []
 
 
 def hide_after(log: StrictLog, segment: ServedSegment, position: int, *, is_batch: bool) -> None:

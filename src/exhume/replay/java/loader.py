@@ -36,7 +36,7 @@ from exhume.replay.refusals import Refusals
 from exhume.replay.topic_names import TopicNames
 
 if TYPE_CHECKING:
-    from exhume.replay.fold.settled import CommitSeen, Settled
+    from exhume.replay.fold.folded_log import CommitSeen, FoldedLog
 
 
 _COMMIT_RULES = CommitRules()
@@ -184,18 +184,18 @@ class JavaLoad:
         if seen.group not in self.partition_state.groups:
             self.partition_state.groups[seen.group] = ClassicGroupState(seen.group, seen.record_offset)
 
-    def add_fold_result(self, settled: Settled) -> None:
+    def add_fold_result(self, folded: FoldedLog) -> None:
         """Add the result of a fold of the whole log. The applied records are not part of it."""
         groups = self.partition_state.groups
-        for group in settled.groups():
+        for group in folded.groups():
             groups.pop(group.name, None)
             if group.value is not None:
                 groups[group.name] = group.value(_GROUP_RULES)
             elif group.first_commit is not None:
                 groups[group.name] = ClassicGroupState(group.name, group.first_commit)
-        self.partition_state.transactions = joined_transactions(self.partition_state.transactions, settled.transactions(_COMMIT_RULES))
-        if settled.last_offset is not None and self.shown_offset <= settled.last_offset:
-            self._advance(settled.last_offset + 1)
+        self.partition_state.transactions = joined_transactions(self.partition_state.transactions, folded.transactions(_COMMIT_RULES))
+        if folded.last_offset is not None and self.shown_offset <= folded.last_offset:
+            self._advance(folded.last_offset + 1)
 
     def depends_on_offsets(self, group_id: str) -> bool:
         """True if findings depend on this group's committed offsets: it was removed, and they may still exist."""

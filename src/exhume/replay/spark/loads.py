@@ -1,6 +1,6 @@
 """The load of many logs as Spark jobs: the way of each log, and the result.
 
-A log is folded in stretches first. If a stretch has a batch that the kernels do not take, one task loads the whole log, with the function
+A log is folded in parts first. If a part cannot be folded by itself, one task loads the whole log, with the function
 that loads it on one machine. Both ways give the rows of a load in one process.
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from exhume.codecs.log_directory import LogDirectory
 from exhume.replay.broker_log import Stop, served_files
-from exhume.replay.fold.plan import plan_stretches
+from exhume.replay.fold.plan import plan_parts
 from exhume.replay.load_problems import LoadProblem
 from exhume.replay.releases import profile_for
 from exhume.replay.spark.request import MEGABYTE, Request
@@ -25,8 +25,8 @@ from exhume.replay.spark.wide import TABLE, UNIT, wide_schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_LEAST_STRETCH_BYTES, _MOST_STRETCH_BYTES = 32 * MEGABYTE, 256 * MEGABYTE
-_STRETCHES_PER_CORE = 4
+_LEAST_PART_BYTES, _MOST_PART_BYTES = 32 * MEGABYTE, 256 * MEGABYTE
+_PARTS_PER_CORE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class _Loading:
 
         tasks = self._tasks(numbers)
         job = Job(self._request, {number: self._logs[number] for number in numbers}, tasks, self._seed)
-        places = max(1, min(2 * len(numbers), _STRETCHES_PER_CORE * self._cores))
+        places = max(1, min(2 * len(numbers), _PARTS_PER_CORE * self._cores))
         messages = self._spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(partial(first_stage, job), from_arrow_schema(MESSAGES))
         together = messages.repartition(places, "unit").sortWithinPartitions(*ORDER)
         rows = together.mapInArrow(partial(second_stage, job), from_arrow_schema(wide_schema())).persist()
@@ -158,9 +158,9 @@ class _Loading:
 
     def _tasks(self, numbers: Collection[int]) -> list[list[Work]]:
         total = sum(segment.size_bytes for number in numbers for segment in self._logs[number].partition.segments)
-        share = total // (_STRETCHES_PER_CORE * self._cores)
-        most_bytes = self._request.stretch_bytes or min(max(share, _LEAST_STRETCH_BYTES), _MOST_STRETCH_BYTES)
-        task_bytes = max(most_bytes, min(share, _MOST_STRETCH_BYTES))
+        share = total // (_PARTS_PER_CORE * self._cores)
+        most_bytes = self._request.stretch_bytes or min(max(share, _LEAST_PART_BYTES), _MOST_PART_BYTES)
+        task_bytes = max(most_bytes, min(share, _MOST_PART_BYTES))
         tasks: list[list[Work]] = [[]]
         gathered = 0
         for number in numbers:
@@ -178,9 +178,10 @@ class _Loading:
         work: list[tuple[Work, int]] = []
         if way == "fold":
             sizes = [file.size_bytes for file in served]
-            for number, stretch in enumerate(plan_stretches(sizes, most_bytes)):
-                size = sum(sizes[stretch.first : stretch.last]) if stretch.end is None else stretch.end - stretch.start
-                work.append((Work(log.number, way, number, stretch), min(size, most_bytes)))
+            parts = plan_parts(sizes, max(1, round(sum(sizes) / most_bytes)))
+            work += [
+                (Work(log.number, way, number, part, is_part=len(parts) > 1), part.size_of(sizes)) for number, part in enumerate(parts)
+            ]
         else:
             work.append((Work(log.number, way, problem=self._problems.get(log.number)), 0))
         # Segments that a fold has read whole have no findings.

@@ -10,15 +10,15 @@ from exhume.replay.load_request import LoadRequest
 from exhume.replay.moment import Moment
 
 MEGABYTE = 1 << 20
-#: Smaller logs are loaded whole: a task loads them faster than it gets messages about their stretches.
-WORTH_STRETCHES_BYTES = 4 * MEGABYTE
+#: Smaller logs are loaded whole: a task loads them faster than it gets messages about their parts.
+WORTH_PARTS_BYTES = 4 * MEGABYTE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """A load at one moment, or at several in the order of time (None: the end), and the `tables` of the state that are wanted.
 
-    Logs of `least_bytes` and more are loaded in stretches of about `stretch_bytes`; None: from the size of the logs and the number of
+    Logs of `least_bytes` and more are loaded in parts of about `stretch_bytes`; None: from the size of the logs and the number of
     cores. `read` goes to executors, so it has no progress function.
     """
 
@@ -26,5 +26,5 @@ class Request:
     tables: Collection[str]
     moments: Sequence[Moment | None] = (None,)
     read: ReadOptions = field(default_factory=ReadOptions)
-    least_bytes: int = WORTH_STRETCHES_BYTES
+    least_bytes: int = WORTH_PARTS_BYTES
     stretch_bytes: int | None = None

@@ -1,4 +1,4 @@
-"""The work of executors: fold stretches, verify segments, and load folded logs. No PySpark here, only record batches.
+"""The work of executors: fold parts of logs, verify segments, and load folded logs. No PySpark here, only record batches.
 
 A job has two stages. The first makes messages about logs (a log is an offsets partition of a log directory, with a number). Spark brings
 the messages of each log together in order. The second stage loads each log from its messages and gives rows of `wide`.
@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
-from operator import itemgetter
-from typing import Any, Literal, TypedDict
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import pyarrow as pa
 
@@ -20,9 +20,9 @@ from exhume.arrow_rows import Int32, schema_of
 from exhume.codecs.columns.record_blocks import look_for_damage
 from exhume.codecs.log_directory import Evidence, LogDirectory, PartitionDirectory
 from exhume.codecs.segment_reader import SegmentReader
-from exhume.findings import Findings
-from exhume.replay.broker_log import Stop, list_log, open_strictly
-from exhume.replay.fold.plan import Stretch
+from exhume.findings import Finding, Findings
+from exhume.replay.broker_log import Stop, StrictLog, list_log, open_strictly
+from exhume.replay.fold.plan import Part
 from exhume.replay.load_problems import LoadProblem
 from exhume.replay.local import load_partitions, state_of_loads
 from exhume.replay.moment import Moment, cut_log
@@ -32,13 +32,17 @@ from exhume.replay.spark.request import Request
 from exhume.replay.spark.wide import wide_batches, wide_rows
 from exhume.replay.topic_names import TopicNames
 
+if TYPE_CHECKING:
+    from exhume.replay.fold.log import FoldSettings
+    from exhume.replay.fold.part import PartFold
+
 
 class MessageRow(TypedDict):
-    """A chunk of a message: the log, the kind, the stretch, its place among the messages of the stretch, and the bytes."""
+    """A chunk of a message: the log, the kind, the part, its place among the messages of the part, and the bytes."""
 
     unit: Int32
     phase: Int32
-    stretch: Int32
+    part: Int32
     message: Int32
     chunk: Int32
     content: bytes
@@ -74,21 +78,22 @@ class Log:
 class Work:
     """The work of one task for a log in the first stage.
 
-    It folds a stretch, or verifies segments (by their place in the partition), or only passes on the way of the load and the
+    It folds a part, or verifies segments (by their place in the partition), or only passes on the way of the load and the
     problem of a broker that does not start.
     """
 
     log: int
     way: Way
     number: int = 0
-    stretch: Stretch | None = None
+    part: Part | None = None
+    is_part: bool = False
     looks: tuple[int, ...] = ()
     problem: LoadProblem | None = None
 
 
 @dataclass(frozen=True)
 class Job:
-    """The data of all tasks: the request, the logs and the work; all stretches of a log are folded with the same `seed`."""
+    """The data of all tasks: the request, the logs and the work; all parts of a log are folded with the same `seed`."""
 
     request: Request
     logs: Mapping[int, Log]
@@ -99,6 +104,13 @@ class Job:
     def options(self) -> LoadOptions:
         """The options of each load, without the stop of its broker, which each log has itself. Executors look up the profile."""
         return replace(self.request.load, stop=None, groups=None).options()
+
+    def settings(self, log: StrictLog) -> FoldSettings:
+        """The settings of the fold of this log."""
+        from exhume.replay.fold.log import FoldSettings
+
+        start_offset = log.start_offset if self.options.mode == "strict" else 0
+        return FoldSettings(self.options, start_offset, self.seed, self.request.moments)
 
     def fast(self) -> CompiledLoad:
         """The options of a task that loads a whole log."""
@@ -129,7 +141,7 @@ def first_stage(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Reco
 def _messages(job: Job, work: Work) -> Iterator[MessageRow]:
     log = job.logs[work.log]
     if work.looks:
-        findings = Findings(_look(job, log, work.looks))
+        findings = Findings(_look(job, log, {log.partition.segments[place].path for place in work.looks}))
         yield from _chunks(work, _LOOKS, work.looks[0], pickle.dumps(list(findings)))
     elif work.way == "fold":
         yield from _fold(job, log, work)
@@ -138,26 +150,17 @@ def _messages(job: Job, work: Work) -> Iterator[MessageRow]:
 
 
 def _fold(job: Job, log: Log, work: Work) -> Iterator[MessageRow]:
-    from exhume.replay.fold.cuts import cutter_for
-    from exhume.replay.fold.part_folds import FoldOptions, PackedFold, fold_stretch
+    from exhume.replay.fold.log import fold_listed_part
 
+    assert work.part is not None
     listed = list_log(log.partition, log.stop)
-    assert work.stretch is not None
-    options = FoldOptions(
-        job.options.profile,
-        job.options.inputs,
-        listed.start_offset if job.options.mode == "strict" else 0,
-        job.seed,
-        # A start after an unclean stop verifies checksums, also without `verify`.
-        job.request.read.of_fold(verify=log.stop == "unclean"),
-    )
-    cutter = cutter_for(job.request.moments, log.partition.offsets_partition)
-    for number, said in enumerate(fold_stretch(listed, work.stretch, options, cutter)):
-        if isinstance(said, PackedFold):
-            content = pickle.dumps((said.number, said.is_branch, said.content), protocol=5)
-            yield from _chunks(work, _PIECES, number, content)
-        else:
-            yield from _chunks(work, _FACTS, 0, pickle.dumps((work.way, said), protocol=5))
+    # A start after an unclean stop verifies checksums, and so does salvage, also without `verify`.
+    read = job.request.read.of_fold(verify=log.stop == "unclean" or job.options.mode == "lenient")
+    folded = fold_listed_part(listed, work.part, job.settings(listed), CompiledLoad(read), is_part=work.is_part)
+    facts = None if folded is None else replace(folded, folds=())
+    yield from _chunks(work, _FACTS, 0, pickle.dumps((work.way, facts), protocol=5))
+    for number, fold in enumerate(() if folded is None else folded.folds):
+        yield from _chunks(work, _PIECES, number, pickle.dumps(fold, protocol=5))
 
 
 def _chunks(work: Work, phase: int, message: int, content: bytes) -> Iterator[MessageRow]:
@@ -165,17 +168,16 @@ def _chunks(work: Work, phase: int, message: int, content: bytes) -> Iterator[Me
         yield {
             "unit": work.log,
             "phase": phase,
-            "stretch": work.number,
+            "part": work.number,
             "message": message,
             "chunk": chunk,
             "content": content[start : start + CHUNK_BYTES],
         }
 
 
-def _look(job: Job, log: Log, places: Collection[int]) -> Findings:
+def _look(job: Job, log: Log, paths: Collection[str]) -> Findings:
     """The findings of verifying all checksums of these segments; in lenient mode also of reading all records."""
     findings = Findings()
-    paths = {log.partition.segments[place].path for place in places}
     reader = SegmentReader(Evidence([log.directory], Findings()), job.request.read, findings, only_paths=paths)
     look_for_damage(reader, with_records=job.options.mode == "lenient")
     return findings
@@ -194,13 +196,13 @@ def second_stage(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Rec
 @dataclass(frozen=True, slots=True)
 class _Message:
     phase: int
-    stretch: int
+    part: int
     content: bytes
 
 
 def _joined(rows: Iterable[tuple[Any, ...]]) -> Iterator[_Message]:
-    for (_, phase, stretch, _), chunks in groupby(rows, key=lambda row: row[:4]):
-        yield _Message(phase, stretch, b"".join(chunk[-1] for chunk in chunks))
+    for (_, phase, part, _), chunks in groupby(rows, key=lambda row: row[:4]):
+        yield _Message(phase, part, b"".join(chunk[-1] for chunk in chunks))
 
 
 class _LogLoad:
@@ -230,9 +232,7 @@ class _LogLoad:
             return
         for message in pieces.rest():
             if message.phase == _LOOKS:
-                found = pickle.loads(message.content)  # noqa: S301  # written by the first stage
-                for findings in self._findings:
-                    findings.extend(found)
+                self._add(pickle.loads(message.content))  # noqa: S301  # written by the first stage
         for moment, findings in enumerate(self._findings):
             yield from wide_batches(self._log.number, moment, "findings", findings.to_table())
         yield from self._verdict("loaded")
@@ -244,17 +244,24 @@ class _LogLoad:
             for moment, at in enumerate(self._job.request.moments):
                 yield from self._whole(moment, at, said[0] if way == "refused" else None)
 
-    def _folded(self, facts: list[Any], pieces: _Pieces) -> Iterator[pa.RecordBatch]:
-        from exhume.replay.fold.part_folds import PackedFold
-        from exhume.replay.fold.part_loads import JoinedLog, NotFolded
+    def _folded(self, facts: list[PartFold | None], pieces: _Pieces) -> Iterator[pa.RecordBatch]:
+        from exhume.replay.fold.merge import NotMerged
+        from exhume.replay.part_loads import load_parts
 
-        coming = ((message.stretch, PackedFold(*pickle.loads(message.content))) for message in pieces)  # noqa: S301
+        parts = [each for each in facts if each is not None]
+        if len(parts) < len(facts):
+            raise _NotLoaded("not_folded")
         log = list_log(self._log.partition, self._log.stop)
+        log.end_offset = parts[-1].end_offset or 0
+        clocks = [part.clock for part in parts if part.clock is not None]
         try:
-            for at in JoinedLog(log, facts, coming, self._job.request.moments, self._job.options, self._job.seed).loads():
+            for at in load_parts(log, _with_folds(parts, pieces), clocks, self._job.settings(log)):
                 yield from self._tables(at.moment, at.load, at.names)
-        except NotFolded:
+        except NotMerged:
             raise _NotLoaded("not_folded") from None
+        unread = {log.segments[number].file.path for part in parts for number in part.unread_segments}
+        if unread:
+            self._add(_look(self._job, self._log, unread))
 
     def _whole(self, moment: int, at: Moment | None, problem: LoadProblem | None) -> Iterator[pa.RecordBatch]:
         job, log = self._job, self._log
@@ -281,12 +288,22 @@ class _LogLoad:
             learned = [{"source": source, "topic_id": topic_id, "topic": topic} for source, topic_id, topic in names.learned()]
             yield from wide_rows(number, moment, "names", learned)
 
+    def _add(self, found: Iterable[Finding]) -> None:
+        for findings in self._findings:
+            findings.extend(found)
+
     def _problem(self, moment: int, problem: LoadProblem) -> Iterator[pa.RecordBatch]:
         yield from wide_rows(self._log.number, moment, "problems", [{"problem": pickle.dumps(problem)}])
 
     def _verdict(self, outcome: str) -> Iterator[pa.RecordBatch]:
         damage = sum(finding.is_damage for findings in self._findings for finding in findings)
         yield from wide_rows(self._log.number, 0, "verdict", [{"outcome": outcome, "damage": damage}])
+
+
+def _with_folds(parts: Sequence[PartFold], pieces: Iterable[_Message]) -> Iterator[PartFold]:
+    """Yield the parts with their folds, which are read when they are needed."""
+    for number, messages in groupby(pieces, key=attrgetter("part")):
+        yield replace(parts[number], folds=(pickle.loads(message.content) for message in messages))  # noqa: S301
 
 
 class _Pieces:

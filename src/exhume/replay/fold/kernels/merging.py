@@ -34,6 +34,9 @@ def joined(earlier: Tables, later: Tables, seed: int) -> Tables | None:
         return None
     if more[columns.BEGINS_WITHIN] and more[columns.FIRST_LEADER_EPOCH] < used[columns.LEADER_EPOCH_SEEN]:
         return None
+    if used[columns.FIRST_BASE_OFFSET] < 0:
+        begin = [columns.FIRST_BASE_OFFSET, columns.FIRST_LEADER_EPOCH, columns.BEGINS_WITHIN]
+        used[begin] = more[begin]
     used[[columns.LAST_OFFSET_SEEN, columns.LEADER_EPOCH_SEEN]] = more[[columns.LAST_OFFSET_SEEN, columns.LEADER_EPOCH_SEEN]]
     used[columns.IS_CUT] |= more[columns.IS_CUT]
     if more[columns.FIRST_OFFSET] < 0:

@@ -1,32 +1,34 @@
-"""The result of a fold, for the loaders: the state that it settled, and the records that it passed on."""
+"""A log with its fold, for the loaders: the state that the fold settled, and the records that it passed on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
 
-from exhume.codecs.batches import Batch, read_batch_header
 from exhume.codecs.kernels.types import Int64s
+from exhume.codecs.layout import Fields
+from exhume.codecs.layouts.classic_group import GROUP_FLEXIBLE_SINCE, STATE_TIMESTAMP_SINCE
 from exhume.codecs.record_types import GROUP_METADATA, OFFSET_COMMIT, RECORD_TYPES
-from exhume.codecs.records import Record, read_record_at, record_section
-from exhume.codecs.wire import Buffer, format_uuid
+from exhume.codecs.records import Record
+from exhume.codecs.wire import Reader, format_uuid
 from exhume.replay.broker_log import LoadedBatch, StrictLog
-from exhume.replay.classic_group import ClassicGroupRules, outlined_classic_group
+from exhume.replay.classic_group import ClassicGroupRules, GroupOutline, outlined_classic_group
 from exhume.replay.commits import CommitRules, build_commit
 from exhume.replay.decode import ReplayRecord
 from exhume.replay.fold import tables as columns
 from exhume.replay.fold.kernels.gathering import span_offsets
 from exhume.replay.fold.kernels.keys import NAMED_COLUMNS
 from exhume.replay.fold.kernels.names import SIZE, START, Names, texts_of
-from exhume.replay.fold.outlines import read_outline
+from exhume.replay.fold.result import BatchPlace, FoldResult, mended_position
 from exhume.replay.fold.tables import Tables
 from exhume.replay.partition_state import ClassicGroupState, Commit, OffsetKey, OpenTransaction
 
-_LOWER = 0xFFFFFFFF
+#: The least length of a text, in two bytes, that stands for a null.
+_LEAST_NULL = 0x8000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,44 +53,25 @@ class SettledGroup(NamedTuple):
     first_commit: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class MendedBatch:
-    """A batch that was written anew for the fold. `section` has its records, uncompressed; `refused` are the records that are not in it.
-
-    The refused records are passed on to the loader, with the places -1, -2, and so on.
-    """
-
-    batch: Batch
-    section: bytes
-    refused: list[Record]
-
-
-def mended_position(position: int) -> int:
-    """Return the position that stands for the mended batch at this byte, and the reverse.
-
-    It is not the position of the batch, since the first records of the batch may be folded in their own bytes.
-    """
-    return -1 - position
-
-
 @dataclass(slots=True)
-class Settled:
-    """The state that a fold settled; the loader adds it after all records that were passed on.
+class FoldedLog:
+    """A log with its fold. The loader adds the state that the fold settled after all records that were passed on.
 
-    `mended` are the batches that were written anew for the fold, by segment and byte position. `careful_segments` needed the careful
-    reader, so a reader of findings must read them. `ends_at` is the segment and byte at which the load ends in an error; None if it does
-    not. `up_to` folds the log again for a load that ends in an error at another segment and byte; None if that cannot be done.
+    `up_to` folds the log again for a load that ends in an error at another segment and byte; None if that cannot be done. `has_notes` is
+    True if the fold noted the batches of chosen groups.
     """
 
     log: StrictLog
-    tables: Tables
+    result: FoldResult
     #: Topic id to topic, as in the commits.
     topic_ids: dict[str, str]
-    mended: Mapping[tuple[int, int], MendedBatch] = field(default_factory=dict)
-    careful_segments: Collection[int] = frozenset()
-    ends_at: tuple[int, int] | None = None
-    up_to: Callable[[tuple[int, int]], Settled | None] | None = None
-    _batches: dict[tuple[int, int], tuple[Batch, Buffer]] = field(default_factory=dict)
+    up_to: Callable[[BatchPlace], FoldedLog | None] | None = None
+    has_notes: bool = False
+
+    @property
+    def tables(self) -> Tables:
+        """The tables of the fold."""
+        return self.result.tables
 
     @property
     def records(self) -> int:
@@ -112,7 +95,7 @@ class Settled:
     def passed(self) -> Iterator[LoadedBatch | CommitSeen]:
         """Yield batches and notes for the loader, in log order; of a batch only the records that were passed on."""
         rows = self.tables.passed[: self.tables.counts[columns.PASSED]]
-        if self.ends_at is not None:
+        if self.result.ends_at is not None:
             # The loader reads the batch at which it ends from the log.
             rows = rows[rows[:, columns.PASSED_OFFSET] < self.tables.counts[columns.NEXT_OFFSET]]
         rows = rows[np.argsort(rows[:, columns.PASSED_OFFSET], kind="stable")]
@@ -126,46 +109,34 @@ class Settled:
                 for row in run:
                     yield CommitSeen(_name(self.tables.group_names, row[columns.PASSED_GROUP]), row[columns.PASSED_OFFSET])
                 continue
-            loaded = self._batch_of(segment, position, [self._record(segment, position, row[columns.PASSED_PLACE]) for row in run])
+            loaded = self._batch_of(
+                segment, position, [self.result.records.record((segment, position, row[columns.PASSED_PLACE])) for row in run]
+            )
             if number < ends[segment, max(position, mended_position(position))]:
                 # The rest of the batch comes later: no batch ends twice.
                 loaded.batch = replace(loaded.batch, last_offset=run[-1][columns.PASSED_OFFSET])
             yield loaded
 
     def last_batches(self) -> Iterator[LoadedBatch]:
-        """Yield the batches that the load reads from `ends_at` on."""
-        if self.ends_at is not None:
-            number, position = self.ends_at
-            yield from self.log.batches_of(self.log.segments[number], position)
+        """Yield the batches that the load reads from the place of its error on."""
+        if self.result.ends_at is not None:
+            number, position = self.result.ends_at
+            segment = self.log.segments[number]
+            if not len(segment.buffer):
+                segment.open()
+            yield from self.log.batches_of(segment, position)
 
-    def place_of(self, batch: LoadedBatch) -> tuple[int, int]:
+    def place_of(self, batch: LoadedBatch) -> BatchPlace:
         """Return number of the segment and byte position of a batch that was passed on."""
         return next(number for number, each in enumerate(self.log.segments) if each.file.path == batch.path), batch.batch.byte_position
 
     def _batch_of(self, segment: int, position: int, records: list[Record]) -> LoadedBatch:
         served = self.log.segments[segment]
-        batch = self._section(segment, position)[0]
+        batch = self.result.records.batch((segment, position))
         if self.last_offset is not None and self.last_offset < batch.last_offset:
             # The log ends within this batch.
             batch = replace(batch, last_offset=self.last_offset)
         return LoadedBatch(served.file.path, batch, served.buffer, lambda: records)
-
-    def _section(self, segment: int, position: int) -> tuple[Batch, Buffer]:
-        key = segment, position
-        if position < 0:
-            return self.mended[key].batch, self.mended[key].section
-        if key not in self._batches:
-            buffer = self.log.segments[segment].buffer
-            batch = read_batch_header(buffer, position)
-            # One batch is enough: its records follow one another.
-            self._batches = {key: (batch, record_section(buffer, batch))}
-        return self._batches[key]
-
-    def _record(self, segment: int, position: int, place: int) -> Record:
-        if place < 0:
-            return self.mended[segment, position].refused[-place - 1]
-        batch, section = self._section(segment, position)
-        return read_record_at(section, batch, place)
 
     # Settled state
 
@@ -186,17 +157,10 @@ class Settled:
 
     def _value(self, name: str, row: list[int]) -> Callable[[ClassicGroupRules], ClassicGroupState]:
         def make(rules: ClassicGroupRules) -> ClassicGroupState:
-            outline = read_outline(self._bytes_of(row))
+            outline = read_outline(self.result.records.group_value(row))
             return outlined_classic_group(name, row[columns.KIND_OFFSET], outline, RECORD_TYPES[GROUP_METADATA].message, rules)
 
         return make
-
-    def _bytes_of(self, row: list[int]) -> bytes:
-        """Return the value of the last record of a group."""
-        start = row[columns.VALUE_POSITION]
-        if start < 0:
-            return self._record(row[columns.KIND_SEGMENT], row[columns.KIND_BATCH], row[columns.KIND_PLACE]).value or b""
-        return bytes(self.log.segments[row[columns.KIND_SEGMENT]].buffer[start : start + row[columns.VALUE_BYTES]])
 
     def spans(self) -> dict[str, tuple[int, int]]:
         """Return the lowest and the highest record offset of the commits of each group that has commits."""
@@ -291,3 +255,35 @@ def _uuid(first: int, second: int) -> str | None:
 
 def _absent(timestamp_ms: int) -> int | None:
     return None if timestamp_ms == -1 else timestamp_ms
+
+
+# The fields before the members of a group: read for every group, so in a faster way than by layouts.
+
+
+def read_outline(value: bytes) -> GroupOutline:
+    """Return the outline of a value that passed `is_plain_group`: each length in it is right, each text exact."""
+    version = value[1]
+    is_compact = version >= GROUP_FLEXIBLE_SINCE
+    protocol_type, at = _text(value, 2, is_compact=is_compact)
+    generation = int.from_bytes(value[at : at + 4], "big", signed=True)
+    protocol, at = _text(value, at + 4, is_compact=is_compact)
+    leader, at = _text(value, at, is_compact=is_compact)
+    front: Fields = {"protocol_type": protocol_type, "generation": generation, "protocol": protocol, "leader": leader}
+    if version >= STATE_TIMESTAMP_SINCE:
+        front["current_state_timestamp_ms"] = int.from_bytes(value[at : at + 8], "big", signed=True)
+        at += 8
+    members = Reader(value, at).unsigned_varint() - 1 if is_compact else int.from_bytes(value[at : at + 4], "big")
+    return GroupOutline(version, front, members, value)
+
+
+def _text(value: bytes, at: int, *, is_compact: bool) -> tuple[str | None, int]:
+    """Return the text at this place, and the place after it."""
+    if is_compact:
+        reader = Reader(value, at)
+        size, at = reader.unsigned_varint() - 1, reader.position
+        is_null = size < 0
+    else:
+        size = value[at] << 8 | value[at + 1]
+        at += 2
+        is_null = size >= _LEAST_NULL
+    return (None, at) if is_null else (value[at : at + size].decode(), at + size)
