@@ -31,6 +31,7 @@ DETECTORS: tuple[Detector, ...] = (
     *uncommitted_transactions.DETECTORS,
     # Offsets moved.
     *rewinds_and_jumps.DETECTORS,
+    *offsets_out_of_range.LOST_LEADER_EPOCHS,
     *resets.DETECTORS,
     *offsets_out_of_range.DETECTORS,
     *renamed.DETECTORS,

@@ -80,6 +80,11 @@ class Change:
         """The commit minus the replaced commit; 0 if there is no replaced commit."""
         return 0 if self.before is None else self.commit.committed_offset - self.before.committed_offset
 
+    @property
+    def could_be_in_memory(self) -> bool:
+        """True if the previous owner could have had this offset in memory: it is not below the offset where that owner started."""
+        return self.value_at_step_before is None or self.commit.committed_offset >= self.value_at_step_before
+
 
 @dataclass(frozen=True, slots=True)
 class CommitPause:

@@ -1,4 +1,4 @@
-"""Find committed offsets outside their topic partition: recreated topics, and offsets before the first record."""
+"""Find committed offsets outside their topic partition: recreated topics, offsets before the data, and lost leader epochs."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from exhume.analysis.detectors.cases import GroupCase, LogContext, TopicCase
-from exhume.analysis.detectors.commit_loops.columns import CommitColumn
+from exhume.analysis.detectors.commit_loops.columns import CommitColumn, KeyColumn
 from exhume.analysis.detectors.commit_rows import ChangeTable
 from exhume.analysis.detectors.commits import Change
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyHistory
+from exhume.analysis.detectors.owner_history import Handover
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, next_step, some, span, undecidable
-from exhume.analysis.number_columns import Int64s
+from exhume.analysis.detectors.steps import handover_before, named
+from exhume.analysis.number_columns import NONE, Int64s
 from exhume.findings import Confidence, Finding, Severity
 
 #: An offset collapses if it is at most `_NEAR_ZERO`, and the offset before was over `_COLLAPSE` times as high, and over 1000.
@@ -199,6 +201,56 @@ def find_positions_before_the_data(case: TopicCase, inputs: Inputs) -> Iterator[
         group.forget()
 
 
+def handover_out_of_range(group: GroupCase, key: KeyHistory, change: Change) -> Handover | None:
+    """Return the change of owner between a commit without a leader epoch and this commit.
+
+    This commit must jump, or go back to an offset that may be the log start offset: below all earlier offsets of the key, or below the
+    offset where the previous owner started. Otherwise, and if the key never has a leader epoch, returns None.
+    """
+    if change.before is None or change.before.leader_epoch != -1 or key.highest_leader_epoch < 0 or change.phase != "active":
+        return None
+    is_back = "rewind" in change.reasons and (change.commit.committed_offset == key.lowest or not change.could_be_in_memory)
+    if not is_back and "jump" not in change.reasons:
+        return None
+    handover = handover_before(group, key, change.commit.record_offset)
+    return handover if handover is not None and handover.step.record_offset >= change.before.record_offset else None
+
+
+def find_lost_leader_epochs(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
+    """A key with leader epochs was committed once without one, and the next owner started at another offset.
+
+    Without the leader epoch a consumer cannot notice that the topic partition was truncated, and its position is out of range. The first
+    commit of the next owner jumps, or goes back below all earlier offsets of the key, or below the offset where the previous owner started.
+    A commit without a leader epoch alone is no finding.
+    """
+    changes = group.keys.changed("rewind", "jump")
+    if not len(changes):
+        return
+    lost = (changes.before(CommitColumn.LEADER_EPOCH) == NONE) & (group.keys.numbers(KeyColumn.HIGHEST_LEADER_EPOCH)[changes.places] >= 0)
+    for key in group.keys.at(changes.where(lost).places):
+        for change in key.of("rewind", "jump"):
+            handover = handover_out_of_range(group, key, change)
+            if handover is None or change.before is None:
+                continue
+            low, high = change.before.committed_offset, change.commit.committed_offset
+            sentence = (
+                f"offset {low} was committed without a leader epoch; the partition moved from {named(handover.previous)}"
+                f" to {named(handover.owner)}, and the next commit is {high} ({high - low:+d})"
+            )
+            traps = ["a client that never sends leader epochs", "Kafka Streams with exactly_once, which may omit the leader epoch"]
+            yield finding(
+                "IC-38",
+                sentence,
+                key,
+                log_context=group.log_context,
+                severity="incident",
+                confidence="possible",
+                evidence=[handover.step, change],
+                not_excluded=traps,
+                remedy="Check the start and end offsets of the topic partition at that time, and auto.offset.reset of the clients",
+            )
+
+
 DETECTORS = (
     Detector(
         code="IC-07",
@@ -220,5 +272,18 @@ DETECTORS = (
         traps=("Start offsets may have been read after the commit", "The group may be healthy: its clients reset when they fetch"),
         needs=("--start-offsets",),
         better_with=("--end-offsets",),
+    ),
+)
+LOST_LEADER_EPOCHS = (
+    Detector(
+        code="IC-38",
+        title="Committed without leader epoch, then out of range",
+        section="Offsets moved",
+        in_group=find_lost_leader_epochs,
+        traps=(
+            "Some clients never send leader epochs",
+            "An operator's reset contains no leader epoch; it happens while the group is Empty",
+            "Kafka Streams with exactly_once may omit the leader epoch",
+        ),
     ),
 )

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from exhume.analysis.detectors.cases import GroupCase
-from exhume.analysis.detectors.commit_loops.columns import USUAL, CommitColumn, KeyColumn
+from exhume.analysis.detectors.commit_loops.columns import USUAL, CommitColumn
 from exhume.analysis.detectors.commit_rows import ChangeColumn, ChangeTable
 from exhume.analysis.detectors.commits import GROUP_PHASES, JUMP_FLOOR, JUMP_RATIO, Change, CommitRow
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyHistory
+from exhume.analysis.detectors.offsets_out_of_range import handover_out_of_range
 from exhume.analysis.detectors.owner_history import Handover
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import before_record, counted, finding, next_step, some, span, undecidable
@@ -37,7 +38,7 @@ def find_rewinds_at_rebalances(group: GroupCase, inputs: Inputs) -> Iterator[Fin
     rewinds = group.keys.changed("rewind")
     if not len(rewinds):
         return
-    # As `_could_have_known`: `NEVER`, for no value, is lower than any value.
+    # As `Change.could_be_in_memory`: `NEVER`, for no value, is lower than any value.
     is_known = rewinds.commit(CommitColumn.VALUE) >= rewinds.change(ChangeColumn.AT_STEP_BEFORE)
     rewinds = rewinds.where((rewinds.commit(CommitColumn.PHASE) == _ACTIVE) & is_known)
     for key in group.keys.at(rewinds.where(_may_be_after_handovers(group, rewinds)).places):
@@ -46,8 +47,8 @@ def find_rewinds_at_rebalances(group: GroupCase, inputs: Inputs) -> Iterator[Fin
         for change in key.of("rewind"):
             if change.phase != "active" or not change.reasons.isdisjoint(("leader_epoch", "topic_id")):
                 continue
-            handover = handover_before(group, key, change.commit.record_offset) if _could_have_known(change) else None
-            if handover is None or _out_of_range(group, key, change) is not None:
+            handover = handover_before(group, key, change.commit.record_offset) if change.could_be_in_memory else None
+            if handover is None or handover_out_of_range(group, key, change) is not None:
                 continue
             after_ms = since_ms(handover, change)
             if after_ms is not None and 0 <= after_ms <= window_ms(handover.step):
@@ -65,11 +66,6 @@ def _may_be_after_handovers(group: GroupCase, changes: ChangeTable) -> Flags:
     after_ms = written - began
     flags: Flags = (steps >= 0) & (began != NONE) & (written != NONE) & (after_ms >= 0) & (after_ms <= LONGEST_WINDOW_MS)
     return flags
-
-
-def _could_have_known(change: Change) -> bool:
-    """Return True if the previous owner could have had this offset in memory: it is not below the offset where that owner started."""
-    return change.value_at_step_before is None or change.commit.committed_offset >= change.value_at_step_before
 
 
 def _rewind(group: GroupCase, key: KeyHistory, change: Change, handover: Handover, inputs: Inputs) -> Finding:
@@ -240,7 +236,7 @@ def find_jumps(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
         for change in key.of("jump"):
             if change.phase == "empty" or change.before is None or _is_catch_up(key, change):
                 continue
-            if _out_of_range(group, key, change) is not None:
+            if handover_out_of_range(group, key, change) is not None:
                 continue
             if group.log_context.is_complete_at(change.before.record_offset):
                 yield _jump(group, key, change, inputs)
@@ -306,56 +302,6 @@ def _edge_of_topic_partition(key: KeyHistory, offset: int, inputs: Inputs) -> st
     return ""
 
 
-def _out_of_range(group: GroupCase, key: KeyHistory, change: Change) -> Handover | None:
-    """Return the change of owner between a commit without a leader epoch and this commit.
-
-    This commit must jump, or go back to an offset that may be the log start offset: below all earlier offsets of the key, or below the
-    offset where the previous owner started. Otherwise, and if the key never has a leader epoch, returns None.
-    """
-    if change.before is None or change.before.leader_epoch != -1 or key.highest_leader_epoch < 0 or change.phase != "active":
-        return None
-    is_back = "rewind" in change.reasons and (change.commit.committed_offset == key.lowest or not _could_have_known(change))
-    if not is_back and "jump" not in change.reasons:
-        return None
-    handover = handover_before(group, key, change.commit.record_offset)
-    return handover if handover is not None and handover.step.record_offset >= change.before.record_offset else None
-
-
-def find_lost_leader_epochs(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
-    """A key with leader epochs was committed once without one, and the next owner started at another offset.
-
-    Without the leader epoch a consumer cannot notice that the topic partition was truncated, and its position is out of range. The first
-    commit of the next owner jumps, or goes back below all earlier offsets of the key, or below the offset where the previous owner started.
-    A commit without a leader epoch alone is no finding.
-    """
-    changes = group.keys.changed("rewind", "jump")
-    if not len(changes):
-        return
-    lost = (changes.before(CommitColumn.LEADER_EPOCH) == NONE) & (group.keys.numbers(KeyColumn.HIGHEST_LEADER_EPOCH)[changes.places] >= 0)
-    for key in group.keys.at(changes.where(lost).places):
-        for change in key.of("rewind", "jump"):
-            handover = _out_of_range(group, key, change)
-            if handover is None or change.before is None:
-                continue
-            low, high = change.before.committed_offset, change.commit.committed_offset
-            sentence = (
-                f"offset {low} was committed without a leader epoch; the partition moved from {named(handover.previous)}"
-                f" to {named(handover.owner)}, and the next commit is {high} ({high - low:+d})"
-            )
-            traps = ["a client that never sends leader epochs", "Kafka Streams with exactly_once, which may omit the leader epoch"]
-            yield finding(
-                "IC-38",
-                sentence,
-                key,
-                log_context=group.log_context,
-                severity="incident",
-                confidence="possible",
-                evidence=[handover.step, change],
-                not_excluded=traps,
-                remedy="Check the start and end offsets of the topic partition at that time, and auto.offset.reset of the clients",
-            )
-
-
 DETECTORS = (
     Detector(
         code="IC-02",
@@ -395,16 +341,5 @@ DETECTORS = (
             "Compaction removes commits, and the remaining ones seem to jump",
         ),
         better_with=("--start-offsets", "--end-offsets"),
-    ),
-    Detector(
-        code="IC-38",
-        title="Committed without leader epoch, then out of range",
-        section="Offsets moved",
-        in_group=find_lost_leader_epochs,
-        traps=(
-            "Some clients never send leader epochs",
-            "An operator's reset contains no leader epoch; it happens while the group is Empty",
-            "Kafka Streams with exactly_once may omit the leader epoch",
-        ),
     ),
 )
