@@ -7,10 +7,10 @@ exist once. `ClassicMembers` makes a member when a caller takes it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Hashable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,43 +19,15 @@ import pyarrow.compute as pc
 
 from exhume.analysis.classic_members import Assignment, Subscription, member_of, read_assignment, read_subscription
 from exhume.analysis.memberships import Member, MemberName
+from exhume.codecs.columns.payloads import PayloadNumbers, Protocol
 
 _HEADER = ("protocol_type", "generation", "protocol", "leader", "current_state_timestamp_ms")
-_Read = TypeVar("_Read", Subscription, Assignment)
-_Protocol = tuple[str | None, str | None]
 _Numbers = npt.NDArray[np.int32]
 _FIELDS = ("member_id", "group_instance_id", "client_id", "client_host", "session_timeout_ms", "rebalance_timeout_ms")
 _NO_STATE_TIMESTAMP_MS = -1
 _NUMBER_BYTES = 4
 #: The limit of members and partitions in the cache, some ten megabytes.
 _MAX_CACHED = 200_000
-
-
-class _PayloadNumbers(Generic[_Read]):
-    """Payloads numbered in the order of their first occurrence, and decoded once for each protocol."""
-
-    def __init__(self, read: Callable[[str | None, str | None, bytes], _Read]) -> None:
-        self._read: Callable[[str | None, str | None, bytes], _Read] = read
-        self.values: list[_Read] = []
-        self._numbers: dict[_Protocol, dict[bytes, int]] = {}
-
-    def numbers(self, column: pa.Array, protocols: Sequence[_Protocol], of_member: _Numbers) -> _Numbers:
-        """Return the number of each payload. `of_member` gives the place of its protocol in `protocols`."""
-        encoded = column.dictionary_encode()
-        different, places = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
-        codes = pa.array(of_member.astype(np.int64) * max(len(different), 1) + places).dictionary_encode()
-        known = [self._numbers.setdefault(protocol, {}) for protocol in protocols]
-        found: list[int] = []
-        for code in codes.dictionary.to_pylist():
-            by, place = divmod(code, len(different))
-            number = known[by].get(different[place])
-            if number is None:
-                number = known[by][different[place]] = len(self.values)
-                protocol_type, protocol = protocols[by]
-                self.values.append(self._read(protocol_type, protocol, different[place]))
-            found.append(number)
-        numbers: _Numbers = np.array(found, np.int32)[codes.indices.to_numpy()]
-        return numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +236,7 @@ class MemberTableReader:
     """Reads member tables. Subscriptions and assignments are decoded once for all records."""
 
     def __init__(self) -> None:
-        self._subscriptions, self._assignments = _PayloadNumbers(read_subscription), _PayloadNumbers(read_assignment)
+        self._subscriptions, self._assignments = PayloadNumbers(read_subscription), PayloadNumbers(read_assignment)
         self._payloads = MemberPayloads(self._subscriptions.values, self._assignments.values)
 
     def read(self, groups: pa.RecordBatch) -> list[MemberTable | None]:
@@ -277,7 +249,7 @@ class MemberTableReader:
         header_columns = [groups[name].to_pylist() for name in _HEADER]
         counts = pc.fill_null(pc.list_value_length(groups["members"]), 0).to_numpy(zero_copy_only=False)
         members = groups["members"].flatten()
-        protocols: dict[_Protocol, int] = {}
+        protocols: dict[Protocol, int] = {}
         numbered = [protocols.setdefault(protocol, len(protocols)) for protocol in zip(header_columns[0], header_columns[2], strict=True)]
         by_protocol, of_member = [*protocols], np.repeat(np.array(numbered, np.int32), counts)
         fields = {name: _encoded(members.field(name)) for name in _FIELDS}

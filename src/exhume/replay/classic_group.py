@@ -145,7 +145,7 @@ def outlined_classic_group(
 
     if not outline.members:
         return whole()
-    members = LaterMembers(outline.members, whole)
+    members = LaterMembers(outline.members, whole, outline.value)
     return _group(name, record_offset, version, outline.front, members=members, leader=outline.front["leader"], rules=rules)
 
 

@@ -105,10 +105,11 @@ class ClassicGroupState:
 
 
 class LaterMembers(Mapping[str, ClassicMember]):
-    """Members that are decoded on first access; `whole` builds their group with all fields."""
+    """Members that are decoded on first access; `whole` builds their group with all fields, `value` is the value of its record."""
 
-    def __init__(self, count: int, whole: Callable[[], ClassicGroupState]) -> None:
+    def __init__(self, count: int, whole: Callable[[], ClassicGroupState], value: bytes) -> None:
         self.whole = whole
+        self.value = value
         self._count = count
         self._members: Mapping[str, ClassicMember] | None = None
 

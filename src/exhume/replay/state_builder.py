@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Literal
 
 import pyarrow as pa
 
 from exhume.arrow_rows import OfLog
 from exhume.findings import Finding
 from exhume.replay import load_findings
+from exhume.replay.member_columns import LaterMemberTables, MemberTableName, in_group_order
 from exhume.replay.offset_fetch import fetched_rows
-from exhume.replay.partition_state import OffsetKey, PartitionState
+from exhume.replay.partition_state import ClassicGroupState, OffsetKey, PartitionState
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.state import LazyTables
-from exhume.replay.state_rows import has_later_members, later_rows, state_rows
+from exhume.replay.state_rows import later_groups, state_rows
 from exhume.replay.state_tables import SCHEMAS, LoadRow, Row, table
 from exhume.replay.topic_names import TopicNames
 
 #: Makes the rows of one partition, of these groups only if that saves work; the builder filters out other groups afterwards.
 _Part = Callable[[Collection[str] | None], pa.Table]
-_LATER: tuple[Literal["members", "assignments"], ...] = ("members", "assignments")
+_LATER: tuple[MemberTableName, ...] = ("members", "assignments")
 
 
 class StateTables:
@@ -39,9 +39,9 @@ class StateTables:
         for name, part in rows.items():
             self.findings.extend(load_findings.invalid_utf8(name, part))
             self._parts[name].append(_maker(name, part))
-        if any(has_later_members(group) for group in partition_state.groups.values()):
-            for later in _LATER:
-                self._parts[later][-1] = _later_maker(later, origin, partition_state, self._names)
+        if later := later_groups(partition_state):
+            for name in _LATER:
+                self._parts[name][-1] = _later_maker(name, origin, later, rows[name])
         if partition_state.offset_columns is not None:
             in_columns = partition_state.offset_columns.table(origin)
             in_rows = table("offsets", rows["offsets"])
@@ -67,8 +67,12 @@ def _maker(name: str, rows: Sequence[Row]) -> _Part:
     return lambda _: table(name, rows)
 
 
-def _later_maker(name: Literal["members", "assignments"], origin: OfLog, partition_state: PartitionState, names: TopicNames) -> _Part:
-    return lambda groups: table(name, [{**row, **origin} for row in later_rows(name, partition_state, names, groups)])
+def _later_maker(name: MemberTableName, origin: OfLog, later: Sequence[ClassicGroupState], others: Sequence[Row]) -> _Part:
+    def made(groups: Collection[str] | None) -> pa.Table:
+        wanted = [group for group in later if groups is None or group.group in groups]
+        return in_group_order([LaterMemberTables(wanted).table(name, origin), table(name, others)])
+
+    return made
 
 
 def _joined(name: str, parts: list[_Part]) -> _Part:

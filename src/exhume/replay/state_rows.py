@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Literal
+from collections.abc import Iterator, Mapping, Sequence
 
 from exhume.codecs.embedded import assigned_partitions, decode_assignment, decode_subscription, subscribed_topics
 from exhume.codecs.json_values import to_json
@@ -42,10 +41,10 @@ from exhume.replay.topic_names import TopicNames
 def state_rows(partition_state: PartitionState, names: TopicNames) -> Mapping[str, Sequence[Row]]:
     """The rows of this state, by table, without `replica` and `offsets_partition`, ordered by group and key.
 
-    Rows of members that are not read yet are left out; `later_rows` has those.
+    Rows of members that are not read yet are left out; `later_groups` has their groups.
     """
     groups = _in_order(partition_state)
-    known = [group for group in groups if not has_later_members(group)]
+    known = [group for group in groups if not _has_later_members(group)]
     transactions = [transaction for _, transaction in sorted(partition_state.transactions.items())]
     return {
         "groups": [_group_row(group) for group in groups],
@@ -60,17 +59,12 @@ def state_rows(partition_state: PartitionState, names: TopicNames) -> Mapping[st
     }
 
 
-def later_rows(
-    name: Literal["members", "assignments"], partition_state: PartitionState, names: TopicNames, groups: Collection[str] | None = None
-) -> Sequence[Row]:
-    """Every row of one of these tables, also of members that were not read yet; `groups`: only those of these groups."""
-    rows_of: Callable[[Group], Sequence[Row]] = _member_rows if name == "members" else lambda group: _assignment_rows(group, names)
-    wanted = (group for group in _in_order(partition_state) if groups is None or group.group in groups)
-    return [row for group in wanted for row in rows_of(group)]
+def later_groups(partition_state: PartitionState) -> list[ClassicGroupState]:
+    """Return the groups whose members are not read yet, in order."""
+    return [group for group in _in_order(partition_state) if isinstance(group, ClassicGroupState) and _has_later_members(group)]
 
 
-def has_later_members(group: Group) -> bool:
-    """True if the members of this group are decoded on first access."""
+def _has_later_members(group: Group) -> bool:
     return isinstance(group.members, LaterMembers)
 
 
