@@ -9,6 +9,7 @@ from exhume.codecs.kernels.primitives import copy_bytes, hash_of, is_same, word
 from exhume.codecs.kernels.types import Bytes, Int32s, Int64s, Number
 
 _ONES, HIGHEST = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
+_BASE64, _PADDING = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", 0x3D
 _SPACES = np.uint64(0x2020202020202020)
 #: Characters. No other one from a space to `DELETE` is invisible.
 QUOTE, BACKSLASH, COMMA, DELETE = 0x22, 0x5C, 0x2C, 0x7F
@@ -27,6 +28,31 @@ def copy_texts(data: Bytes, starts: Int64s, sizes: Int64s, offsets: Int32s, cont
         copy_bytes(data, start, size, content, place)
         place += max(size, 0)
         offsets[number + 1] = place
+
+
+@kernel
+def write_base64(offsets: Int32s, content: Bytes, text_offsets: Int32s, texts: Bytes) -> None:
+    """Write each byte string of Arrow as base64 into `texts`, one after the other; `text_offsets` gets each start, and the last end.
+
+    `texts` must have room for all, `text_offsets` has as many entries as `offsets`.
+    """
+    place = np.int64(0)
+    text_offsets[0] = 0
+    for row in range(len(offsets) - 1):
+        at, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
+        while at < end:
+            three = np.int64(content[np.uint64(at)]) << 16
+            if end - at > 1:
+                three |= np.int64(content[np.uint64(at + 1)]) << 8
+            if end - at > 2:
+                three |= np.int64(content[np.uint64(at + 2)])
+            texts[np.uint64(place)] = _BASE64[three >> 18]
+            texts[np.uint64(place + 1)] = _BASE64[three >> 12 & 0x3F]
+            texts[np.uint64(place + 2)] = _BASE64[three >> 6 & 0x3F] if end - at > 1 else _PADDING
+            texts[np.uint64(place + 3)] = _BASE64[three & 0x3F] if end - at > 2 else _PADDING
+            at += 3
+            place += 4
+        text_offsets[row + 1] = place
 
 
 @kernel
