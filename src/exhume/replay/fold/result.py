@@ -194,7 +194,7 @@ class FoldResult:
     @property
     def is_indexed(self) -> bool:
         """True if another result can be merged to this one; a pickled result can only be merged to another."""
-        return len(self.tables.keys.slots) > len(self.tables.keys.rows)
+        return len(self.tables.keys.slots) > 0
 
     def copy(self) -> FoldResult:
         """Return a result that merges do not change together with this one."""
