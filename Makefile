@@ -93,7 +93,7 @@ python-is-there:
 
 # One stamp for each part of the environment. Dependency groups need pip 25.1.
 # An editable install also compiles the kernels, with the C compiler of the package ziglang if there is no other.
-$(VENV)/.package: pyproject.toml constraints.txt setup.py $(wildcard kernel_build/*) $(KERNELS) | python-is-there
+$(VENV)/.package: pyproject.toml constraints.txt setup.py $(wildcard kernel_build/* src/exhume/codecs/layouts/*.py) $(KERNELS) | python-is-there
 	@echo "Making $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) install --upgrade 'pip>=25.1'

@@ -37,11 +37,17 @@ class Kernel:
     doc: str
 
 
+class Fields(tuple[Kind, ...]):
+    """The kind of a `NamedTuple` of numbers: the kinds of its fields; `names` are their names."""
+
+    names: tuple[str, ...]
+
+
 class Kinds:
     """The kinds of values in kernels, by their annotation.
 
-    `i64`, `u64`, `u32`, `bool` and `f64` are numbers. Arrays have one kind for each type of element and number of dimensions. The name of a
-    `NamedTuple` of arrays is a kind, too.
+    `i64`, `u64`, `u32`, `bool` and `f64` are numbers; a tuple of kinds is a kind. Arrays have one kind for each type of element and number
+    of dimensions. The name of a `NamedTuple` of arrays is a kind, too.
     """
 
     def __init__(self) -> None:
@@ -65,6 +71,11 @@ class Kinds:
         if hint is Any:
             return "i64"
         if isinstance(hint, type) and hasattr(hint, "_fields"):
+            kinds = [self.of(each) for each in get_type_hints(hint, include_extras=True).values()]
+            if all(kind in self.numbers.values() for kind in kinds):
+                fields = Fields(kinds)
+                fields.names = hint._fields
+                return fields
             self.records.setdefault(hint.__name__, hint)
             return hint.__name__
         raise TypeError(f"a kernel cannot take or return {hint}")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kernel_build.sources import Kernel, Kind, Kinds, unit_name
+from kernel_build.sources import Fields, Kernel, Kind, Kinds, unit_name
 
 #: Calls that convert a number, and the kind of the result.
 _CASTS = {
@@ -102,6 +102,8 @@ class Translator(ast.NodeTransformer):
         match node:
             case ast.Name(id=name) if name in self.names:
                 return self.names[name]
+            case ast.Attribute(value=ast.Name(id=name), attr=attribute) if isinstance(self.names.get(name), Fields):
+                return self.names[name][self.names[name].names.index(attribute)]
             case ast.Name() | ast.Attribute():
                 found = self._field(node)
                 return found if found is not None else self._kind_of_constant(self.constant(node))
@@ -145,6 +147,8 @@ class Translator(ast.NodeTransformer):
             return "u32"
         if isinstance(value, np.ndarray):
             return "UInt32Rows" if value.ndim == 2 else "UInt32s"
+        if _is_named_tuple(type(value)):
+            return self.kinds.of(type(value))
         return tuple(self._kind_of_constant(each) for each in value) if isinstance(value, tuple) else "i64"
 
     def _kind_of_call(self, node: ast.Call) -> Kind:
@@ -154,6 +158,8 @@ class Translator(ast.NodeTransformer):
         if called in (min, max):
             kinds = [self.kind(each) for each in node.args]
             return str(kinds[0] if len({*kinds}) == 1 else "i64")
+        if _is_named_tuple(called):
+            return self.kinds.of(called)
         if hasattr(called, "kernel_role"):
             from typing import get_type_hints
 
@@ -219,6 +225,9 @@ class Translator(ast.NodeTransformer):
         return self._literal(node)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        owner = self.names.get(node.value.id) if isinstance(node.value, ast.Name) else None
+        if isinstance(owner, Fields):
+            return ast.Name(f"{ast.unparse(node.value)}[{owner.names.index(node.attr)}]", ast.Load())
         if self._field(node) is not None:
             return ast.Attribute(self.visit(node.value), node.attr, node.ctx)
         if node.attr == "shape":
@@ -300,6 +309,8 @@ class Translator(ast.NodeTransformer):
             return ast.Call(ast.Name("range", ast.Load()), [self.visit(each) for each in node.args], [])
         if called in (min, max, abs):
             return ast.Call(ast.Name(called.__name__.upper(), ast.Load()), [self.visit(each) for each in node.args], [])
+        if _is_named_tuple(called):
+            return ast.Tuple([self.visit(each) for each in node.args], ast.Load())
         if not hasattr(called, "kernel_role"):
             raise self._error(node, f"a call of {called}")
         if called.__name__ == "fetch":
@@ -314,6 +325,10 @@ class Translator(ast.NodeTransformer):
 
     def _error(self, node: ast.AST, problem: str) -> Untranslatable:
         return Untranslatable(f"{self.kernel.name}: {problem}: {ast.unparse(node)}")
+
+
+def _is_named_tuple(called: Any) -> bool:
+    return isinstance(called, type) and hasattr(called, "_fields")
 
 
 def number(value: Any) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -19,7 +21,6 @@ from exhume.codecs.batch_writer import NewRecord, encode_batch
 from exhume.codecs.compressed_streams import DecompressedBytes
 from exhume.codecs.compression import CODECS, Codec
 from exhume.codecs.json_values import to_json
-from exhume.codecs.kernels import values
 from exhume.codecs.layout import INT32, STRING, Field, Message, Struct
 from exhume.codecs.layouts import classic_group, consumer_group, offsets
 from exhume.codecs.log_directory import discover
@@ -352,10 +353,104 @@ def test_a_value_version_of_groups_is_read_everywhere(opened: Opened, tmp_path: 
     assert not codes
 
 
-def test_kernels_read_every_version_of_commits_and_of_classic_groups() -> None:
-    # A newer version is read by plain code until its fields are in the kernels, too: slower, and as true.
-    for number in (OFFSET_COMMIT, GROUP_METADATA):
-        assert RECORD_TYPES[number].message.versions.stop - 1 == values.NEWEST_VERSION
+_LAYOUTS_OF_VERSION_5 = {
+    "offsets.py": [
+        ("            # After the offset", '            Field("reason", STRING, "reason", since=5),\n            # After the offset'),
+        ("tag=0),\n", 'tag=0),\n            Field("client_tag", STRING, "clientTag", since=5, tag=1),\n'),
+        ("    range(5),\n", "    range(6),\n"),
+    ],
+    "classic_group.py": [
+        ('            Field("protocol_type"', '            Field("zone", STRING, "zone", since=5),\n            Field("protocol_type"'),
+        (
+            'Array(MEMBER), "members"),\n',
+            'Array(MEMBER), "members"),\n            Field("epoch", INT32, "epoch", since=5, tag=0, default=-1),\n',
+        ),
+        (
+            '        Field("client_host"',
+            '        Field("rack", STRING, "rack", since=5, nullable=True, default=None),\n        Field("client_host"',
+        ),
+        ("    range(5),\n", "    range(6),\n"),
+    ],
+}
+_READ_BY_KERNELS = """
+import sys
+from pathlib import Path
+from unittest.mock import patch
+
+from exhume.codecs.columns import dumped, typed
+from exhume.codecs.log_directory import discover
+from exhume.codecs.segment_reader import ReadOptions
+from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
+from exhume.replay import local
+from exhume.replay.fold import tables
+from exhume.topic import OffsetsTopic
+
+_MEMBER = {"member_id": "m", "client_id": "c", "client_host": "/h", "rack": "r", "subscription": bytes(10), "assignment": bytes(10)}
+_NEW = {"reason": "poll", "client_tag": "blue", "leader_epoch": 7, "topic_id": "AAAAAAAAAAAAAAAAAAAAAQ"}
+
+
+def batches():
+    for version in range(6):
+        new = {"commit_timestamp_ms": 1, "version": version} | (_NEW if version == 5 else {})
+        commits = [offset_commit(f"g{version}", "t", each, 7, metadata="m", **new) for each in (1, 2)]
+        yield [*commits, offset_commit("h", "t", version, 7, commit_timestamp_ms=1, version=version)]
+        group = {"protocol_type": "consumer", "generation": 1, "protocol": "range", "leader": "m", "members": [_MEMBER]}
+        yield [group_metadata(f"g{version}", group | {"zone": "a", "epoch": 3}, version=version)]
+        yield [tombstone(commits[1]), group_metadata("h", group, version=version)]
+
+
+directory = Path(sys.argv[1])
+with PartitionWriter(directory, 0) as partition:
+    for content in batches():
+        partition.append(content, timestamp_ms=1)
+
+
+def tables_of(least_bytes):
+    with OffsetsTopic(discover([str(directory)]), ReadOptions(least_compiled_bytes=least_bytes, threads=1)) as topic:
+        yield from (topic.offset_commits().read_all(), topic.group_metadata().read_all(), topic.dump().read_all())
+        for groups in (None, ["g5"]):
+            state = topic.state(groups=groups)
+            yield from (state.tables[name] for name in ("offsets", "groups", "loads"))
+            yield from (state.group("g5").members, state.group("g5").offsets)
+
+
+def taken(settled, options):
+    assert not settled.tables.counts[tables.PASSED] and not settled.careful_segments
+    loads.append(load_in_columns(settled, options))
+    return loads[-1]
+
+
+plain = list(tables_of(1 << 60))
+assert plain[0]["reason"].to_pylist().count("poll") == 2 and plain[1]["epoch"].to_pylist().count(3) == 1
+loads, load_in_columns = [], local._load_in_columns
+# No record is decoded one by one.
+with patch.object(typed, "decode_table", None), patch.object(dumped, "dump_table", None), patch.object(local, "_load_in_columns", taken):
+    by_kernels = list(tables_of(0))
+assert len(loads) == 2 and None not in loads
+assert by_kernels == plain
+print("read by kernels")
+"""
+
+
+def test_a_value_version_in_the_layouts_is_read_by_kernels(tmp_path: Path) -> None:
+    root = Path(__file__).resolve().parent.parent
+    for name in ("src", "kernel_build"):
+        shutil.copytree(root / name, tmp_path / name, ignore=shutil.ignore_patterns("*.so", "__pycache__", "demo_log"))
+    for name, changes in _LAYOUTS_OF_VERSION_5.items():
+        path = tmp_path / "src" / "exhume" / "codecs" / "layouts" / name
+        text = path.read_text(encoding="utf-8")
+        for old, new in changes:
+            assert text.count(old) == 1
+            text = text.replace(old, new)
+        path.write_text(text, encoding="utf-8")
+
+    # The build does this before it compiles the kernels; here their text runs.
+    environment = os.environ | {"PYTHONPATH": str(tmp_path / "src"), "EXHUME_KERNELS": "plain"}
+    for arguments in (["-m", "kernel_build.readers"], ["-c", _READ_BY_KERNELS, str(tmp_path / "log")]):
+        done = subprocess.run([sys.executable, *arguments], cwd=tmp_path, env=environment, check=False, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+    assert done.stdout == "read by kernels\n"
 
 
 # A codec

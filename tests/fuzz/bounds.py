@@ -12,6 +12,7 @@ import pytest
 
 from exhume.codecs.batch_writer import NewRecord, encode_batch
 from exhume.codecs.kernels import keys, primitives, records, scan, texts, values
+from exhume.codecs.kernels.readers import LEAST_MEMBER_BYTES
 from exhume.codecs.record_types import encode_control_record, encode_key, encode_value
 from tests.fuzz import hostile_tables, lz4_streams
 from tests.written_batches import KeyValue
@@ -65,17 +66,17 @@ def _decode(buffer: npt.NDArray[np.uint8], found: npt.NDArray[np.int64], met: Co
     commits = np.empty((values.COMMIT_COLUMNS, count), np.int64)
     values.read_commits(buffer, found, commits)
     groups = np.empty((values.GROUP_COLUMNS, count), np.int64)
-    room = int((np.maximum(found[records.VALUE_SIZE], 0) // values.LEAST_MEMBER_BYTES).sum())
+    room = int((np.maximum(found[records.VALUE_SIZE], 0) // LEAST_MEMBER_BYTES).sum())
     members = np.empty((values.MEMBER_COLUMNS, room), np.int64)
     member_count = values.read_groups(buffer, found, groups, members)
     _copy(buffer, found, [records.KEY_START, records.VALUE_START])
     for table, places in (
         (columns, [keys.GROUP_START, keys.TOPIC_START]),
-        (commits, [keys.GROUP_START, keys.TOPIC_START, values.METADATA_START]),
-        (groups, [keys.GROUP_START, values.PROTOCOL_TYPE_START, values.PROTOCOL_START, values.LEADER_START]),
+        (commits, [keys.GROUP_START, keys.TOPIC_START, values.COMMITS["metadata_start"]]),
+        (groups, [keys.GROUP_START, *(values.GROUPS[f"{name}_start"] for name in ("protocol_type", "protocol", "leader"))]),
     ):
         _copy(buffer, np.ascontiguousarray(table[:, table[keys.IS_READ] == 1]), places)
-    texts_of_members = [values.MEMBER_ID, values.INSTANCE_ID, values.CLIENT_ID, values.CLIENT_HOST, values.SUBSCRIPTION, values.ASSIGNMENT]
+    texts_of_members = [place for name, place in values.MEMBERS.items() if name.endswith("_start")]
     _copy(buffer, np.ascontiguousarray(members[:, :member_count]), texts_of_members)
     met.update(records=count, commits=int((commits[keys.IS_READ] == 1).sum()), groups=int((groups[keys.IS_READ] == 1).sum()))
     met.update(members=int(member_count))

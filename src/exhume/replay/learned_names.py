@@ -12,14 +12,14 @@ from exhume.codecs.columns.record_blocks import RecordBlock
 from exhume.codecs.kernels import keys, scan, values
 from exhume.codecs.kernels import records as fields
 from exhume.codecs.kernels.types import Int64s
+from exhume.codecs.layouts.offsets import TOPIC_ID_SINCE
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.log_pass import LogCollector
 from exhume.codecs.record_types import OFFSET_COMMIT_TYPES, RECORD_TYPES, decode_record
 from exhume.codecs.wire import format_uuid
 from exhume.replay.topic_names import TopicNames, tells_topic_names
 
-#: Commits have topic ids since this value version.
-_FIRST_VERSION = 4
+_TOPIC_ID = values.COMMITS["topic_id_start"]
 _UNDECODABLE = frozenset({"undecodable_key", "undecodable_value"})
 _TELLING_TYPES = np.array([number for number in RECORD_TYPES if tells_topic_names(number)], np.int64)
 
@@ -44,15 +44,15 @@ class NameReader(LogCollector):
     def _learn_from_commits(self, block: RecordBlock, commits: Int64s) -> None:
         commits = commits[block.records[fields.VALUE_SIZE, commits] > 1]
         starts = block.records[fields.VALUE_START, commits]
-        with_ids = commits[(block.data[starts] != 0) | (block.data[starts + 1] >= _FIRST_VERSION)]
+        with_ids = commits[(block.data[starts] != 0) | (block.data[starts + 1] >= TOPIC_ID_SINCE)]
         if not len(with_ids):
             return
         commits = np.empty((values.COMMIT_COLUMNS, len(with_ids)), np.int64)
         values.read_commits(block.data, block.only(with_ids).records, commits)
         for number in with_ids[commits[keys.IS_READ] == 0].tolist():
             self._learn(*block.key_and_value(number))
-        commits = np.take(commits, np.flatnonzero((commits[keys.IS_READ] != 0) & (commits[values.TOPIC_ID] >= 0)), axis=1)
-        ids = texts(block.data, commits[values.TOPIC_ID], np.full(commits.shape[1], 16), pa.binary()).dictionary_encode()
+        commits = np.take(commits, np.flatnonzero((commits[keys.IS_READ] != 0) & (commits[_TOPIC_ID] >= 0)), axis=1)
+        ids = texts(block.data, commits[_TOPIC_ID], np.full(commits.shape[1], 16), pa.binary()).dictionary_encode()
         # The last name of a topic id counts. For equal places the last assignment wins.
         last = np.empty(len(ids.dictionary), np.int64)
         last[ids.indices.to_numpy()] = np.arange(commits.shape[1])

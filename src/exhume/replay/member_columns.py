@@ -71,11 +71,12 @@ class _Members:
         """Return a value of the group of each member."""
         return pa.array([value(group) for group in self.groups], data_type).take(pa.array(self.of_group))
 
-    def texts(self, field: int, data_type: pa.DataType) -> pa.Array:
+    def texts(self, field: str, data_type: pa.DataType) -> pa.Array:
         """Return a text of each member."""
-        return texts(self.data, self.fields[field], self.fields[field + 1], data_type)
+        start = values.MEMBERS[f"{field}_start"]
+        return texts(self.data, self.fields[start], self.fields[start + 1], data_type)
 
-    def payloads(self, field: int, known: PayloadNumbers[Any]) -> Int64s:
+    def payloads(self, field: str, known: PayloadNumbers[Any]) -> Int64s:
         """Return the number of the payload of each member."""
         protocols = [(group.protocol_type, group.protocol) for group in self.groups]
         places = {protocol: place for place, protocol in enumerate(dict.fromkeys(protocols))}
@@ -113,7 +114,7 @@ def _read(groups: Sequence[ClassicGroupState]) -> _Members:
     # A fold has checked the values.
     assert of_values[keys.IS_READ].all()
     assert count == members.shape[1]
-    return _Members(groups, data, members, np.repeat(np.arange(len(groups)), of_values[values.MEMBERS]))
+    return _Members(groups, data, members, np.repeat(np.arange(len(groups)), of_values[values.MEMBERS_COUNT]))
 
 
 def _key(group: str) -> bytes:
@@ -130,28 +131,26 @@ def _member_columns(chunks: Iterator[_Members]) -> Iterator[_Columns]:
     subscriptions = PayloadNumbers(_subscription)
     for chunk in chunks:
         fields, int32 = chunk.fields, pa.int32()
-        numbers_of = chunk.payloads(values.SUBSCRIPTION, subscriptions)
+        numbers_of = chunk.payloads("subscription", subscriptions)
         racks, topics, user_data = zip(*subscriptions.values, strict=True)
         places = pa.array(numbers_of)
-        # Version 0 has no rebalance timeout; -1 in later ones means the same.
-        timeouts = np.where(fields[values.MEMBER_VERSION] >= 1, fields[values.REBALANCE_TIMEOUT], -1)
-        timeouts = np.where(timeouts == -1, fields[values.SESSION_TIMEOUT], timeouts)
+        session_timeouts, rebalance_timeouts = fields[values.MEMBERS["session_timeout_ms"]], fields[values.MEMBERS["rebalance_timeout_ms"]]
         yield (
             len(chunk),
             {
                 "record_offset": chunk.of_groups(lambda group: group.record_offset, pa.int64()),
                 "group": chunk.of_groups(lambda group: group.group, pa.string()),
-                "member_id": chunk.texts(values.MEMBER_ID, pa.string()),
-                "group_instance_id": chunk.texts(values.INSTANCE_ID, pa.string()),
-                "client_id": chunk.texts(values.CLIENT_ID, pa.string()),
-                "client_host": chunk.texts(values.CLIENT_HOST, pa.string()),
+                "member_id": chunk.texts("member_id", pa.string()),
+                "group_instance_id": chunk.texts("group_instance_id", pa.string()),
+                "client_id": chunk.texts("client_id", pa.string()),
+                "client_host": chunk.texts("client_host", pa.string()),
                 "rack_id": pa.array(racks, pa.string()).take(places),
-                "session_timeout_ms": numbers(fields[values.SESSION_TIMEOUT], int32),
-                "rebalance_timeout_ms": numbers(timeouts, int32),
+                "session_timeout_ms": numbers(session_timeouts, int32),
+                "rebalance_timeout_ms": numbers(np.where(rebalance_timeouts == -1, session_timeouts, rebalance_timeouts), int32),
                 "subscribed_topics": pa.array(topics, pa.list_(pa.string())).take(places),
                 "is_classic": pa.repeat(pa.scalar(True), len(chunk)),
-                "subscription_bytes": chunk.texts(values.SUBSCRIPTION, pa.binary()),
-                "assignment_bytes": chunk.texts(values.ASSIGNMENT, pa.binary()),
+                "subscription_bytes": chunk.texts("subscription", pa.binary()),
+                "assignment_bytes": chunk.texts("assignment", pa.binary()),
                 "user_data": pa.array(user_data, pa.binary()).take(places),
             },
         )
@@ -165,7 +164,7 @@ def _subscription(protocol_type: str | None, protocol: str | None, payload: byte
 def _assignment_columns(chunks: Iterator[_Members]) -> Iterator[_Columns]:
     assignments = PayloadNumbers(lambda *payload: assigned_partitions(decode_assignment(*payload)))
     for chunk in chunks:
-        numbers_of = chunk.payloads(values.ASSIGNMENT, assignments)
+        numbers_of = chunk.payloads("assignment", assignments)
         sizes = np.array([len(each) for each in assignments.values], np.int64)
         counts = sizes[numbers_of]
         count = int(counts.sum())
@@ -180,7 +179,7 @@ def _assignment_columns(chunks: Iterator[_Members]) -> Iterator[_Columns]:
             {
                 "record_offset": chunk.of_groups(lambda group: group.record_offset, pa.int64()).take(members),
                 "group": chunk.of_groups(lambda group: group.group, pa.string()).take(members),
-                "member_id": chunk.texts(values.MEMBER_ID, pa.string()).take(members),
+                "member_id": chunk.texts("member_id", pa.string()).take(members),
                 "kind": pa.repeat(pa.scalar("assigned"), count),
                 "topic": pa.array([topic for topic, _ in partitions], pa.string()).take(places),
                 "topic_name_source": pa.repeat(pa.scalar("assignment"), count),

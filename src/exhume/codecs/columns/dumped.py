@@ -10,12 +10,13 @@ import pyarrow as pa
 
 from exhume.codecs.columns import dumped_groups, typed
 from exhume.codecs.columns.arrow import choices, numbers, texts
-from exhume.codecs.columns.json_texts import Texts, object_steps
+from exhume.codecs.columns.json_texts import Texts, field_steps, object_steps, text_starts
 from exhume.codecs.columns.record_blocks import RecordBlock
 from exhume.codecs.columns.record_columns import record_column, record_table
 from exhume.codecs.decoded_tables import DUMP, dump_table
 from exhume.codecs.kernels import json_texts, keys, records, values
-from exhume.codecs.kernels.json_texts import NUMBER, TEXT, UUID
+from exhume.codecs.kernels.json_texts import NUMBER, TEXT
+from exhume.codecs.kernels.readers import NEWEST_COMMIT_VERSION
 from exhume.codecs.kernels.texts import find_escapes
 from exhume.codecs.kernels.types import Bytes, Int64s
 from exhume.codecs.layouts.classic_group import GROUP_METADATA_KEY
@@ -31,17 +32,12 @@ _COMMIT_STEPS = {
     **_GROUP_STEPS,
     "topic": [(TEXT, keys.TOPIC_START)],
     "partition": [(NUMBER, keys.PARTITION)],
-    "committed_offset": [(NUMBER, values.COMMITTED_OFFSET)],
-    "leader_epoch": [(NUMBER, values.LEADER_EPOCH)],
-    "metadata": [(TEXT, values.METADATA_START)],
-    "commit_timestamp_ms": [(NUMBER, values.COMMIT_TIMESTAMP)],
-    "expire_timestamp_ms": [(NUMBER, values.EXPIRE_TIMESTAMP)],
-    "topic_id": [(UUID, values.TOPIC_ID)],
+    **field_steps(OFFSET_COMMIT_VALUE.struct, values.COMMITS),
 }
 #: The keys of commits, and of groups.
 _KEYS = Texts([object_steps(OFFSET_COMMIT_KEY, 0, _COMMIT_STEPS), object_steps(GROUP_METADATA_KEY, 0, _GROUP_STEPS)])
 #: The number of versions of commits that kernels read. The next choice copies the texts of groups, which `write_groups` writes before.
-_COMMIT_VERSIONS = values.NEWEST_VERSION + 1
+_COMMIT_VERSIONS = NEWEST_COMMIT_VERSION + 1
 _READY = values.COMMIT_COLUMNS
 _VALUES = Texts(
     [
@@ -50,6 +46,7 @@ _VALUES = Texts(
     ]
 )
 _FIELDS = values.COMMIT_COLUMNS + 2
+_COMMIT_TEXTS = text_starts(OFFSET_COMMIT_VALUE.struct, values.COMMITS)
 
 
 def dumped(block: RecordBlock, *, raw: bool) -> pa.RecordBatch:
@@ -57,10 +54,12 @@ def dumped(block: RecordBlock, *, raw: bool) -> pa.RecordBatch:
     fields = np.empty((_FIELDS, len(block)), np.int64)
     values.read_commits(block.data, block.records, fields)
     groups = np.flatnonzero(block.records[records.RECORD_TYPE] == GROUP_METADATA)
+    for start in _COMMIT_TEXTS:
+        fields[start + 1, groups] = -1
     ready = dumped_groups.write_groups(block, groups, fields, _READY)
     # The fields of a record that was not read have no places.
     has_escapes = (fields[keys.IS_READ] == 0).astype(np.int64)
-    for start in (keys.GROUP_START, keys.TOPIC_START, values.METADATA_START):
+    for start in (keys.GROUP_START, keys.TOPIC_START, *_COMMIT_TEXTS):
         sizes = np.where(fields[keys.IS_READ], fields[start + 1], 0)
         find_escapes(block.data, fields[start], sizes, has_escapes)
     plain, others = np.flatnonzero(has_escapes == 0), np.flatnonzero(has_escapes)

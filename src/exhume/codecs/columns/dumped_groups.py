@@ -8,12 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from exhume.codecs.columns.arrow import Flags, texts
-from exhume.codecs.columns.json_texts import Step, Texts, object_steps
+from exhume.codecs.columns.json_texts import Step, Texts, field_steps, object_steps, text_starts
 from exhume.codecs.columns.record_blocks import RecordBlock
 from exhume.codecs.decoded_tables import PayloadDecoder, payload_text
 from exhume.codecs.embedded import decode_assignment, decode_subscription
 from exhume.codecs.kernels import keys, records, values
-from exhume.codecs.kernels.json_texts import NULL_ROW, NUMBER, READY, TEXT
+from exhume.codecs.kernels.json_texts import NULL_ROW, READY
+from exhume.codecs.kernels.readers import LEAST_MEMBER_BYTES, NEWEST_GROUP_VERSION
 from exhume.codecs.kernels.texts import find_escapes
 from exhume.codecs.kernels.types import Bytes, Int64s
 from exhume.codecs.layouts.classic_group import GROUP_METADATA_VALUE, MEMBER
@@ -25,12 +26,7 @@ Protocols = tuple[str | None, str | None]
 _SUBSCRIPTION_TEXT, _ASSIGNMENT_TEXT = values.MEMBER_COLUMNS, values.MEMBER_COLUMNS + 2
 _MEMBER_FIELDS = values.MEMBER_COLUMNS + 4
 _MEMBER_STEPS: Mapping[str, Sequence[Step]] = {
-    "member_id": [(TEXT, values.MEMBER_ID)],
-    "group_instance_id": [(TEXT, values.INSTANCE_ID)],
-    "client_id": [(TEXT, values.CLIENT_ID)],
-    "client_host": [(TEXT, values.CLIENT_HOST)],
-    "rebalance_timeout_ms": [(NUMBER, values.REBALANCE_TIMEOUT)],
-    "session_timeout_ms": [(NUMBER, values.SESSION_TIMEOUT)],
+    **field_steps(MEMBER, values.MEMBERS),
     "subscription": [(READY, _SUBSCRIPTION_TEXT)],
     "assignment": [(READY, _ASSIGNMENT_TEXT)],
 }
@@ -38,16 +34,14 @@ _MEMBER_STEPS: Mapping[str, Sequence[Step]] = {
 _MEMBERS_TEXT = values.GROUP_COLUMNS
 _GROUP_FIELDS = values.GROUP_COLUMNS + 2
 _GROUP_STEPS: Mapping[str, Sequence[Step]] = {
-    "protocol_type": [(TEXT, values.PROTOCOL_TYPE_START)],
-    "generation": [(NUMBER, values.GENERATION)],
-    "protocol": [(TEXT, values.PROTOCOL_START)],
-    "leader": [(TEXT, values.LEADER_START)],
-    "current_state_timestamp_ms": [(NUMBER, values.STATE_TIMESTAMP)],
+    **field_steps(GROUP_METADATA_VALUE.struct, values.GROUPS),
     "members": ["[", (READY, _MEMBERS_TEXT), "]"],
 }
-_VERSIONS = range(values.NEWEST_VERSION + 1)
+_VERSIONS = range(NEWEST_GROUP_VERSION + 1)
 _MEMBERS = Texts([*object_steps(MEMBER, version, _MEMBER_STEPS), ","] for version in _VERSIONS)
 _GROUPS = Texts(object_steps(GROUP_METADATA_VALUE.struct, version, _GROUP_STEPS) for version in _VERSIONS)
+_SUBSCRIPTION, _ASSIGNMENT = values.MEMBERS["subscription_start"], values.MEMBERS["assignment_start"]
+_PROTOCOL_TYPE, _PROTOCOL = values.GROUPS["protocol_type_start"], values.GROUPS["protocol_start"]
 #: Arrow counts bytes in 32 bits, and the text of a payload may be many times as long as the payload.
 _MOST_BYTES = 32 * 1024 * 1024
 
@@ -58,25 +52,24 @@ def write_groups(block: RecordBlock, at: Int64s, fields: Int64s, ready: int) -> 
     Columns `at` of `fields` get the key and the version. Rows `ready` and `ready + 1` get the start and the size of the text; the size is
     -1 for a tombstone. `keys.IS_READ` is 0 for a record that kernels cannot read, or whose texts need escapes.
     """
-    fields[values.METADATA_SIZE, at] = -1
     fields[keys.IS_READ, at] = 0
     candidates = block.only(at)
     sizes = np.maximum(candidates.records[records.VALUE_SIZE], 0)
     if not len(at) or int(sizes.sum()) > _MOST_BYTES:
         return np.zeros(1, np.uint8)
     groups = np.empty((_GROUP_FIELDS, len(at)), np.int64)
-    members = np.empty((_MEMBER_FIELDS, int((sizes // values.LEAST_MEMBER_BYTES).sum())), np.int64)
+    members = np.empty((_MEMBER_FIELDS, int((sizes // LEAST_MEMBER_BYTES).sum())), np.int64)
     count = values.read_groups(block.data, candidates.records, groups, members)
     is_read = groups[keys.IS_READ] != 0
     at, groups, members = at[is_read], np.ascontiguousarray(groups[:, is_read]), np.ascontiguousarray(members[:, :count])
     firsts = np.zeros(len(at) + 1, np.int64)
-    np.cumsum(groups[values.MEMBERS], out=firsts[1:])
-    owners = np.repeat(np.arange(len(at)), groups[values.MEMBERS])
+    np.cumsum(groups[values.MEMBERS_COUNT], out=firsts[1:])
+    owners = np.repeat(np.arange(len(at)), groups[values.MEMBERS_COUNT])
 
     protocols = _protocols(block.data, groups)
     has_escapes = _has_escapes(block.data, groups, members, owners)
-    subscriptions = _write_payloads(decode_subscription, _payloads(block.data, members, values.SUBSCRIPTION), protocols, owners)
-    assignments = _write_payloads(decode_assignment, _payloads(block.data, members, values.ASSIGNMENT), protocols, owners)
+    subscriptions = _write_payloads(decode_subscription, _payloads(block.data, members, _SUBSCRIPTION), protocols, owners)
+    assignments = _write_payloads(decode_assignment, _payloads(block.data, members, _ASSIGNMENT), protocols, owners)
     members[_SUBSCRIPTION_TEXT : _SUBSCRIPTION_TEXT + 2] = subscriptions[0]
     members[_ASSIGNMENT_TEXT : _ASSIGNMENT_TEXT + 2] = assignments[0]
     members[_ASSIGNMENT_TEXT] += len(subscriptions[1])
@@ -98,17 +91,17 @@ def write_groups(block: RecordBlock, at: Int64s, fields: Int64s, ready: int) -> 
 
 def _protocols(data: Bytes, groups: Int64s) -> list[Protocols]:
     """Return protocol type and protocol of each group."""
-    types = texts(data, groups[values.PROTOCOL_TYPE_START], groups[values.PROTOCOL_TYPE_SIZE], pa.string())
-    names = texts(data, groups[values.PROTOCOL_START], groups[values.PROTOCOL_SIZE], pa.string())
+    types = texts(data, groups[_PROTOCOL_TYPE], groups[_PROTOCOL_TYPE + 1], pa.string())
+    names = texts(data, groups[_PROTOCOL], groups[_PROTOCOL + 1], pa.string())
     return list(zip(types.to_pylist(), names.to_pylist(), strict=True))
 
 
 def _has_escapes(data: Bytes, groups: Int64s, members: Int64s, owners: Int64s) -> Flags:
     """Return for each group True if one of its texts, or of its members' texts, has a character that JSON escapes."""
     in_groups, in_members = np.zeros(groups.shape[1], np.int64), np.zeros(members.shape[1], np.int64)
-    for start in (values.PROTOCOL_TYPE_START, values.PROTOCOL_START, values.LEADER_START):
+    for start in text_starts(GROUP_METADATA_VALUE.struct, values.GROUPS):
         find_escapes(data, groups[start], groups[start + 1], in_groups)
-    for start in (values.MEMBER_ID, values.INSTANCE_ID, values.CLIENT_ID, values.CLIENT_HOST):
+    for start in text_starts(MEMBER, values.MEMBERS):
         find_escapes(data, members[start], members[start + 1], in_members)
     in_groups[owners[in_members != 0]] = 1
     has_escapes: Flags = in_groups != 0

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from exhume.codecs.columns.arrow import bits
 from exhume.codecs.kernels import json_texts
-from exhume.codecs.kernels.json_texts import LITERAL, READY, TEXT
+from exhume.codecs.kernels.json_texts import LITERAL, NUMBER, READY, TEXT, UUID
 from exhume.codecs.kernels.types import Bytes, Int32s, Int64s
-from exhume.codecs.layout import Struct
+from exhume.codecs.layout import STRING, Struct
 
 #: A step: its kind and a row of `fields`, or the characters of a literal.
 Step = tuple[int, int] | str
@@ -26,6 +26,24 @@ def object_steps(struct: Struct, version: int, places: Mapping[str, Sequence[Ste
         if field.is_in(version):
             steps += [f'{"," if steps else "{"}"{field.name}":', *places[field.name]]
     return [*steps, "}"]
+
+
+def field_steps(struct: Struct, places: Mapping[str, int]) -> dict[str, Sequence[Step]]:
+    """Return the steps of each text, id and number of this struct; `places` has the rows of `fields`, named as in `kernels.readers`."""
+    found: dict[str, Sequence[Step]] = {}
+    for field in struct.fields:
+        start = f"{field.name}_start"
+        if field.name in places:
+            found[field.name] = [(NUMBER, places[field.name])]
+        elif start in places:
+            found[field.name] = [(TEXT if field.type is STRING else UUID, places[start])]
+    return found
+
+
+def text_starts(struct: Struct, places: Mapping[str, int]) -> list[int]:
+    """Return the rows of `fields` with the starts of the texts of this struct."""
+    starts = [f"{field.name}_start" for field in struct.fields if field.type is STRING]
+    return [places[start] for start in starts if start in places]
 
 
 class Texts:

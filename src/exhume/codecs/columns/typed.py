@@ -18,7 +18,9 @@ from exhume.codecs.columns.versions import read_group_fields
 from exhume.codecs.decoded_tables import decode_table
 from exhume.codecs.kernels import keys, records, values
 from exhume.codecs.kernels.types import Bytes, Int64s
-from exhume.codecs.layouts.classic_group import MEMBER
+from exhume.codecs.layout import Field, Struct
+from exhume.codecs.layouts.classic_group import GROUP_METADATA_VALUE, MEMBER
+from exhume.codecs.layouts.offsets import OFFSET_COMMIT_VALUE
 from exhume.codecs.wire import format_uuid
 
 _UUID = pa.binary(16)
@@ -43,7 +45,7 @@ def group_table(block: RecordBlock) -> pa.RecordBatch:
 
     def column(block: RecordBlock, fields: Int64s, field: pa.Field) -> pa.Array:
         if field.name == "members":
-            return lists(fields[values.MEMBERS], structs, fields[values.VERSION] >= 0)
+            return lists(fields[values.MEMBERS_COUNT], structs, fields[values.VERSION] >= 0)
         return _GROUPS[field.name](block, fields, field.type)
 
     return _with_unread("group_metadata", schemas.decoded()["group_metadata"], block, groups, column)
@@ -91,29 +93,53 @@ def _text(start: int, size: int) -> _Column:
     return make
 
 
-def _number(column: int, versions: range = range(5)) -> _Column:
-    """Make a column of numbers that is null in other versions and for tombstones."""
+def _number(column: int, field: Field | None = None) -> _Column:
+    """Make a column of numbers that is null for tombstones, and in versions without this field."""
 
     def make(block: RecordBlock, fields: Int64s, data_type: pa.DataType) -> pa.Array:
-        version = fields[values.VERSION]
-        is_valid = (version >= versions.start) & (version < versions.stop)
+        is_valid = _has(field, fields[values.VERSION])
         return numbers(fields[column], data_type, is_valid) if is_valid.any() else block.batches.same(None, data_type, len(block))
 
     return make
 
 
-def _topic_ids(block: RecordBlock, fields: Int64s, data_type: pa.DataType) -> pa.Array:
-    places = fields[values.TOPIC_ID]
-    has_id = places >= 0
-    if not has_id.any():
-        return block.batches.same(None, data_type, len(block))
-    found = texts(block.data, places, np.where(has_id, 16, -1), pa.binary()).cast(_UUID).dictionary_encode()
-    names = [format_uuid(raw) if any(raw) else None for raw in found.dictionary.to_pylist()]
-    return pa.array(names, data_type).take(found.indices)
+def _has(field: Field | None, versions: Int64s) -> Flags:
+    """Return True for each value with this field; None for a field of every version. The version of a tombstone is -1."""
+    if field is None:
+        return versions >= 0
+    has_field: Flags = versions >= field.since
+    return has_field if field.until is None else has_field & (versions <= field.until)
+
+
+def _id(start: int) -> _Column:
+    def make(block: RecordBlock, fields: Int64s, data_type: pa.DataType) -> pa.Array:
+        places = fields[start]
+        has_id = places >= 0
+        if not has_id.any():
+            return block.batches.same(None, data_type, len(block))
+        found = texts(block.data, places, np.where(has_id, 16, -1), pa.binary()).cast(_UUID).dictionary_encode()
+        names = [format_uuid(raw) if any(raw) else None for raw in found.dictionary.to_pylist()]
+        return pa.array(names, data_type).take(found.indices)
+
+    return make
 
 
 def _nothing(block: RecordBlock, fields: Int64s, data_type: pa.DataType) -> pa.Array:  # noqa: ARG001
     return block.batches.same(None, data_type, len(block))
+
+
+def _columns(struct: Struct, places: Mapping[str, int]) -> dict[str, _Column]:
+    """Return a column for each text, id and number of this struct that kernels read; `places` are the rows of `fields`, by their names."""
+    found: dict[str, _Column] = {}
+    for field in struct.fields:
+        start, size = f"{field.name}_start", f"{field.name}_size"
+        if field.name in places:
+            found[field.name] = _number(places[field.name], field)
+        elif size in places:
+            found[field.name] = _text(places[start], places[size])
+        elif start in places:
+            found[field.name] = _id(places[start])
+    return found
 
 
 #: The columns of both tables for a record without marks.
@@ -130,41 +156,21 @@ COMMITS: Mapping[str, _Column] = {
     **_COMMON,
     "topic": _text(keys.TOPIC_START, keys.TOPIC_SIZE),
     "partition": lambda block, fields, data_type: numbers(fields[keys.PARTITION], data_type),  # noqa: ARG005
-    "committed_offset": _number(values.COMMITTED_OFFSET),
-    "leader_epoch": _number(values.LEADER_EPOCH, range(3, 5)),
-    "metadata": _text(values.METADATA_START, values.METADATA_SIZE),
-    "commit_timestamp_ms": _number(values.COMMIT_TIMESTAMP),
-    "expire_timestamp_ms": _number(values.EXPIRE_TIMESTAMP, range(1, 2)),
-    "topic_id": _topic_ids,
+    **_columns(OFFSET_COMMIT_VALUE.struct, values.COMMITS),
 }
-_GROUPS: Mapping[str, _Column] = {
-    **_COMMON,
-    "protocol_type": _text(values.PROTOCOL_TYPE_START, values.PROTOCOL_TYPE_SIZE),
-    "generation": _number(values.GENERATION),
-    "protocol": _text(values.PROTOCOL_START, values.PROTOCOL_SIZE),
-    "leader": _text(values.LEADER_START, values.LEADER_SIZE),
-    "current_state_timestamp_ms": _number(values.STATE_TIMESTAMP, range(2, 5)),
-}
-_MEMBER_TEXTS = {
-    "member_id": values.MEMBER_ID,
-    "group_instance_id": values.INSTANCE_ID,
-    "client_id": values.CLIENT_ID,
-    "client_host": values.CLIENT_HOST,
-    "subscription": values.SUBSCRIPTION,
-    "assignment": values.ASSIGNMENT,
-}
+_GROUPS: Mapping[str, _Column] = {**_COMMON, **_columns(GROUP_METADATA_VALUE.struct, values.GROUPS)}
 
 
 def _members(data: Bytes, members: Int64s) -> pa.StructArray:
     arrays = []
     struct = MEMBER.arrow()
-    has_rebalance_timeout: Flags = members[values.MEMBER_VERSION] >= 1
-    for field in struct:
-        if field.name in _MEMBER_TEXTS:
-            place = _MEMBER_TEXTS[field.name]
-            arrays.append(texts(data, members[place], members[place + 1], field.type))
-        elif field.name == "rebalance_timeout_ms":
-            arrays.append(numbers(members[values.REBALANCE_TIMEOUT], field.type, has_rebalance_timeout))
+    for field, arrow_field in zip(MEMBER.fields, struct, strict=True):
+        start = values.MEMBERS.get(f"{field.name}_start")
+        if start is not None:
+            arrays.append(texts(data, members[start], members[start + 1], arrow_field.type))
+        elif field.name in values.MEMBERS:
+            is_valid = _has(field, members[values.MEMBER_VERSION]) if field.since or field.until is not None else None
+            arrays.append(numbers(members[values.MEMBERS[field.name]], arrow_field.type, is_valid))
         else:
-            arrays.append(numbers(members[values.SESSION_TIMEOUT], field.type))
+            arrays.append(pa.nulls(members.shape[1], arrow_field.type))
     return pa.StructArray.from_arrays(arrays, fields=list(struct))

@@ -7,6 +7,7 @@ import numpy as np
 from exhume.codecs.columns.arrow import Flags
 from exhume.codecs.columns.record_blocks import RecordBlock
 from exhume.codecs.kernels import keys, records, values
+from exhume.codecs.kernels.readers import LEAST_MEMBER_BYTES
 from exhume.codecs.kernels.types import Int64s
 from exhume.codecs.record_types import GROUP_METADATA
 
@@ -29,7 +30,7 @@ def read_versions(block: RecordBlock) -> tuple[Int64s, Flags]:
 def read_group_fields(block: RecordBlock) -> tuple[Int64s, Int64s]:
     """Return columns of `kernels.values` for these records, all of type 2, and for all their members."""
     groups = np.empty((values.GROUP_COLUMNS, len(block)), np.int64)
-    room = int((np.maximum(block.records[records.VALUE_SIZE], 0) // values.LEAST_MEMBER_BYTES).sum())
+    room = int((np.maximum(block.records[records.VALUE_SIZE], 0) // LEAST_MEMBER_BYTES).sum())
     members = np.empty((values.MEMBER_COLUMNS, room), np.int64)
     count = values.read_groups(block.data, block.records, groups, members)
     return groups, np.ascontiguousarray(members[:, :count])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from exhume.codecs.kernels import kernel
-from exhume.codecs.kernels.primitives import NOT_EXACT, int16, int32, kind_of_text
+from exhume.codecs.kernels.primitives import NO_POSITION, NOT_EXACT, kind_of_text
+from exhume.codecs.kernels.readers import TYPE_BYTES, read_commit_key, read_group_key
 from exhume.codecs.kernels.records import KEY_SIZE, KEY_START, MISSING, RECORD_TYPE
 from exhume.codecs.kernels.types import Bytes, Number, Rows
 from exhume.codecs.record_types import LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
@@ -13,9 +14,6 @@ from exhume.codecs.record_types import LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
 IS_READ, GROUP_START, GROUP_SIZE, TOPIC_START, TOPIC_SIZE, PARTITION = range(6)
 COLUMNS = 6
 
-#: The bytes of the key of a commit with empty names, and those of its partition, which comes last.
-LEAST_COMMIT_KEY_BYTES, PARTITION_BYTES = 10, 4
-
 
 @kernel
 def read_key(data: Bytes, record_type: Number, start: Number, size: Number, fields: Rows, at: Number) -> None:
@@ -24,32 +22,28 @@ def read_key(data: Bytes, record_type: Number, start: Number, size: Number, fiel
     Reads the whole key of a commit, and only the group of other keys.
     """
     fields[IS_READ, at] = 0
-    if size < 4:
+    if size < TYPE_BYTES:
         return
-    group_size = int16(data, start + 2)
-    group_start = start + 4
-    if group_size < 0 or group_size > size - 4 or kind_of_text(data, group_start, group_size) == NOT_EXACT:
-        return
-    fields[GROUP_START, at] = group_start
-    fields[GROUP_SIZE, at] = group_size
-    fields[TOPIC_START, at] = start
-    fields[TOPIC_SIZE, at] = -1
-    fields[PARTITION, at] = MISSING
+    end = start + size
     if record_type == OFFSET_COMMIT or record_type == LEGACY_OFFSET_COMMIT:
-        if size - group_size < LEAST_COMMIT_KEY_BYTES:
-            return
-        topic_size = int16(data, group_start + group_size)
-        topic_start = group_start + group_size + 2
-        if (
-            topic_size < 0
-            or group_size + topic_size + LEAST_COMMIT_KEY_BYTES != size
-            or kind_of_text(data, topic_start, topic_size) == NOT_EXACT
-        ):
-            return
-        fields[TOPIC_START, at] = topic_start
-        fields[TOPIC_SIZE, at] = topic_size
-        fields[PARTITION, at] = int32(data, topic_start + topic_size)
-    fields[IS_READ, at] = 1
+        key = read_commit_key(data, start + TYPE_BYTES, end)
+        is_exact = key.after == end and kind_of_text(data, key.group_start, key.group_size) != NOT_EXACT
+        if is_exact and kind_of_text(data, key.topic_start, key.topic_size) != NOT_EXACT:
+            fields[IS_READ, at] = 1
+            fields[GROUP_START, at] = key.group_start
+            fields[GROUP_SIZE, at] = key.group_size
+            fields[TOPIC_START, at] = key.topic_start
+            fields[TOPIC_SIZE, at] = key.topic_size
+            fields[PARTITION, at] = key.partition
+        return
+    group = read_group_key(data, start + TYPE_BYTES, end)
+    if group.after != NO_POSITION and kind_of_text(data, group.group_start, group.group_size) != NOT_EXACT:
+        fields[IS_READ, at] = 1
+        fields[GROUP_START, at] = group.group_start
+        fields[GROUP_SIZE, at] = group.group_size
+        fields[TOPIC_START, at] = start
+        fields[TOPIC_SIZE, at] = -1
+        fields[PARTITION, at] = MISSING
 
 
 @kernel

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from exhume.codecs.kernels import kernel
-from exhume.codecs.kernels.primitives import NO_POSITION, int16, is_same
+from exhume.codecs.kernels.primitives import NO_POSITION, is_same
+from exhume.codecs.kernels.readers import TYPE_BYTES, read_group_key
 from exhume.codecs.kernels.records import read_fields
 from exhume.codecs.kernels.scan import ATTRIBUTES, CONTROL, RECORD_COUNT
 from exhume.codecs.kernels.types import Bytes, Number, Rows
-
-_TYPE_AND_SIZE = 4
 
 
 @kernel
@@ -30,8 +29,8 @@ def _mentions(data: Bytes, position: Number, end: Number, records: Number, name:
         if record_end == NO_POSITION:
             return True
         # The key of every record type begins with the number of the type and the group.
-        has_size = key_size >= _TYPE_AND_SIZE + len(name) and int16(data, key_start + 2) == len(name)
-        if has_size and is_same(data, key_start + _TYPE_AND_SIZE, name, 0, len(name)):
+        key = read_group_key(data, key_start + TYPE_BYTES, key_start + key_size)
+        if key.group_size == len(name) and is_same(data, key.group_start, name, 0, len(name)):
             return True
         position = record_end
     return position != end

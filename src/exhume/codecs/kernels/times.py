@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from exhume.codecs.kernels import inlined, kernel, scan
-from exhume.codecs.kernels.primitives import NO_POSITION, int16, int64, unsigned_varint
+from exhume.codecs.kernels.primitives import NO_POSITION, int16
+from exhume.codecs.kernels.readers import read_commit
 from exhume.codecs.kernels.records import NO_TIMESTAMP, read_fields
 from exhume.codecs.kernels.types import Bytes, Int64s, Number, Rows
-from exhume.codecs.kernels.values import NEWEST_VERSION
-from exhume.codecs.layouts.offsets import COMMIT_FLEXIBLE_SINCE
 from exhume.codecs.record_types import OFFSET_COMMIT_TYPES
 
 #: The entries of `counts`: the number of records with a time, without one, and with an earlier time than a record before; the least and the
@@ -25,10 +24,6 @@ MOMENT_COLUMNS = 6
 #: A row of `highs`: the time of records that are in order, and their number. Times after the last row are not kept.
 HIGH_MS, HIGH_COUNT = range(2)
 HIGH_COLUMNS = 2
-
-#: The time of a commit that cannot be read.
-_UNREADABLE = -2
-_LEAST_COMMIT_BYTES = 20
 
 
 @kernel
@@ -64,9 +59,10 @@ def read_times(
             position = record_end
             time_ms = rows[number, scan.MAX_TIMESTAMP] if is_stamped else rows[number, scan.BASE_TIMESTAMP] + timestamp_delta
             if may_be_commit and key_size >= 2 and value_size >= 0 and int16(data, key_start) in OFFSET_COMMIT_TYPES:
-                time_ms = _commit_timestamp(data, value_start, value_start + value_size)
-                if time_ms == _UNREADABLE:
+                commit = read_commit(data, value_start, value_start + value_size)
+                if commit.after == NO_POSITION:
                     return number
+                time_ms = max(commit.commit_timestamp_ms, np.int64(NO_TIMESTAMP))
             _count(rows[number, scan.BASE_OFFSET] + offset_delta, time_ms, number, counts, moments, highs)
         if position != end:
             return number
@@ -119,25 +115,3 @@ def _count(record_offset: Number, time_ms: Number, batch: Number, counts: Int64s
             return
         highs[row, HIGH_MS], highs[row, HIGH_COUNT] = time_ms, 0
     highs[row, HIGH_COUNT] += 1
-
-
-@inlined
-def _commit_timestamp(data: Bytes, position: Number, end: Number) -> Number:
-    """Return the commit timestamp of this value; `NO_TIMESTAMP` if it is below 0, `_UNREADABLE` if the value is not that of a commit."""
-    if end - position < _LEAST_COMMIT_BYTES:
-        return _UNREADABLE
-    version = int16(data, position)
-    if version < 0 or version > NEWEST_VERSION:
-        return _UNREADABLE
-    position += 14 if version >= 3 else 10
-    if version >= COMMIT_FLEXIBLE_SINCE:
-        size, position = unsigned_varint(data, position, end)
-        if position == NO_POSITION:
-            return _UNREADABLE
-        size -= 1
-    else:
-        size = int16(data, position)
-        position += 2
-    if size < 0 or size > end - position - 8:
-        return _UNREADABLE
-    return max(int64(data, position + size), np.int64(NO_TIMESTAMP))

@@ -17,6 +17,8 @@ OFFSET_COMMIT_KEY = Struct(
 
 #: The first version with compact forms and tagged fields.
 COMMIT_FLEXIBLE_SINCE = 4
+#: The first version with the topic id.
+TOPIC_ID_SINCE = 4
 
 OFFSET_COMMIT_VALUE = Message(
     "OffsetCommitValue",
@@ -29,7 +31,7 @@ OFFSET_COMMIT_VALUE = Message(
             Field("metadata", STRING, "metadata"),
             Field("commit_timestamp_ms", INT64, "commitTimestamp"),
             Field("expire_timestamp_ms", INT64, "expireTimestamp", since=1, until=1, default=-1),
-            Field("topic_id", UUID, "topicId", since=4, tag=0),
+            Field("topic_id", UUID, "topicId", since=TOPIC_ID_SINCE, tag=0),
         )
     ),
     flexible_since=COMMIT_FLEXIBLE_SINCE,

@@ -9,12 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from exhume.codecs.kernels.readers import Group, read_group
 from exhume.codecs.kernels.types import Int64s
-from exhume.codecs.layout import Fields
-from exhume.codecs.layouts.classic_group import GROUP_FLEXIBLE_SINCE, STATE_TIMESTAMP_SINCE
 from exhume.codecs.record_types import GROUP_METADATA, OFFSET_COMMIT, RECORD_TYPES
 from exhume.codecs.records import Record
-from exhume.codecs.wire import Reader, format_uuid
+from exhume.codecs.wire import format_uuid
 from exhume.replay.broker_log import LoadedBatch, StrictLog
 from exhume.replay.classic_group import ClassicGroupRules, GroupOutline, outlined_classic_group
 from exhume.replay.commits import CommitRules, build_commit
@@ -26,9 +25,6 @@ from exhume.replay.fold.kernels.names import SIZE, START, Names, texts_of
 from exhume.replay.fold.result import BatchPlace, FoldResult, mended_position
 from exhume.replay.fold.tables import Tables
 from exhume.replay.partition_state import ClassicGroupState, Commit, OffsetKey, OpenTransaction
-
-#: The least length of a text, in two bytes, that stands for a null.
-_LEAST_NULL = 0x8000
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,33 +253,18 @@ def _absent(timestamp_ms: int) -> int | None:
     return None if timestamp_ms == -1 else timestamp_ms
 
 
-# The fields before the members of a group: read for every group, so in a faster way than by layouts.
-
-
 def read_outline(value: bytes) -> GroupOutline:
     """Return the outline of a value that passed `is_plain_group`: each length in it is right, each text exact."""
-    version = value[1]
-    is_compact = version >= GROUP_FLEXIBLE_SINCE
-    protocol_type, at = _text(value, 2, is_compact=is_compact)
-    generation = int.from_bytes(value[at : at + 4], "big", signed=True)
-    protocol, at = _text(value, at + 4, is_compact=is_compact)
-    leader, at = _text(value, at, is_compact=is_compact)
-    front: Fields = {"protocol_type": protocol_type, "generation": generation, "protocol": protocol, "leader": leader}
-    if version >= STATE_TIMESTAMP_SINCE:
-        front["current_state_timestamp_ms"] = int.from_bytes(value[at : at + 8], "big", signed=True)
-        at += 8
-    members = Reader(value, at).unsigned_varint() - 1 if is_compact else int.from_bytes(value[at : at + 4], "big")
-    return GroupOutline(version, front, members, value)
+    group = Group(*read_group(np.frombuffer(value, np.uint8), 0, len(value)))
+    front = {
+        "protocol_type": _text(value, group.protocol_type_start, group.protocol_type_size),
+        "generation": group.generation,
+        "protocol": _text(value, group.protocol_start, group.protocol_size),
+        "leader": _text(value, group.leader_start, group.leader_size),
+        "current_state_timestamp_ms": group.current_state_timestamp_ms,
+    }
+    return GroupOutline(group.version, front, group.members_count, value)
 
 
-def _text(value: bytes, at: int, *, is_compact: bool) -> tuple[str | None, int]:
-    """Return the text at this place, and the place after it."""
-    if is_compact:
-        reader = Reader(value, at)
-        size, at = reader.unsigned_varint() - 1, reader.position
-        is_null = size < 0
-    else:
-        size = value[at] << 8 | value[at + 1]
-        at += 2
-        is_null = size >= _LEAST_NULL
-    return (None, at) if is_null else (value[at : at + size].decode(), at + size)
+def _text(value: bytes, start: int, size: int) -> str | None:
+    return None if size < 0 else value[start : start + size].decode()

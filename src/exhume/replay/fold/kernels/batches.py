@@ -9,25 +9,25 @@ The status is not `DONE` for a batch that the kernel does not take; `careful_bat
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from exhume.codecs.kernels import inlined, kernel, scan
-from exhume.codecs.kernels.keys import LEAST_COMMIT_KEY_BYTES, PARTITION_BYTES
-from exhume.codecs.kernels.primitives import (
-    NO_POSITION,
-    NOT_EXACT,
-    copy_bytes,
-    hash_of,
-    int16,
-    int32,
-    int64,
-    is_same,
-    kind_of_text,
-    unsigned_varint,
+from exhume.codecs.kernels.primitives import NO_POSITION, NOT_EXACT, copy_bytes, hash_of, int16, int32, int64, is_same, kind_of_text
+from exhume.codecs.kernels.readers import (
+    COMMON_METADATA_AT,
+    COMMON_VERSION,
+    PARTITION_BYTES,
+    TYPE_BYTES,
+    Commit,
+    common_metadata_size,
+    read_commit,
+    read_commit_key,
+    read_common_commit,
 )
 from exhume.codecs.kernels.types import Bytes, Int64s, Number, Rows
-from exhume.codecs.kernels.values import MOST_STRING_BYTES, NEWEST_VERSION
-from exhume.codecs.layouts.offsets import COMMIT_FLEXIBLE_SINCE
+from exhume.codecs.layouts.offsets import TOPIC_ID_SINCE
 from exhume.codecs.record_types import LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
 from exhume.replay.fold import tables as columns
 from exhume.replay.fold.kernels.checks import checked, split
@@ -56,10 +56,6 @@ from exhume.replay.fold.rules import (
     TRANSACTIONAL_TOMBSTONE,
 )
 from exhume.replay.fold.tables import Tables
-
-#: A common commit value: the version that has a leader epoch but no topic id; its size without metadata, and the place of the metadata.
-COMMON_VERSION = 3
-COMMON_BYTES, COMMON_METADATA_AT = 24, 16
 
 
 @kernel
@@ -119,187 +115,164 @@ def _counted(rows: Rows, number: Number, rules: Int64s, records: Rows) -> Number
     return count
 
 
+class KeyNames(NamedTuple):
+    """Group and topic of a commit key, by their numbers; place and size of the key; a bit for each value version that is accepted.
+
+    `group` is `PASSED_ON` for a key that the loader reads, and `key_size` is -1 for bytes that are not the key of a commit.
+    """
+
+    key_start: Number
+    key_size: Number
+    group: Number
+    topic: Number
+    accepted: Number
+
+
+_NO_NAMES = KeyNames(0, -1, -1, -1, 0)
+
+
 @inlined
 def _fold_records(
     rows: Rows, number: Number, data: Bytes, position: Number, end: Number, segment: Number, rules: Int64s, tables: Tables
 ) -> Number:
-    counts, keys, groups, commits, records = tables.counts, tables.keys, tables.groups, tables.commits, tables.records
-    group_names, topic_names = tables.group_names, tables.topic_names
+    records = tables.records
     status = split(rows, number, data, position, end, records)
     if status != DONE:
         return status
     is_transactional = rows[number, scan.ATTRIBUTES] & scan.TRANSACTIONAL != 0
-    # The key of the record before, without its partition: the same bytes need no second look.
-    known_start, known_size = np.int64(0), np.int64(-1)
-    group, topic, key, accepted = np.int64(-1), np.int64(-1), np.int64(-1), np.int64(0)
-    is_plain = False
+    names, key, is_plain = _NO_NAMES, np.int64(-1), False
     index, count = np.int64(-1), _counted(rows, number, rules, records)
     while True:
         index += 1
         if is_plain:
-            index, key = _fold_alike(records, index, count, data, known_start, known_size, group, topic, key, tables)
+            index, key = _fold_alike(records, index, count, data, names, key, tables)
         if index >= count:
             return DONE
         is_plain = False
         record = records[index]
-        counts[columns.RECORDS_DONE] = index
-        record_offset = record[columns.OFFSET]
+        tables.counts[columns.RECORDS_DONE] = index
         key_start, key_size = record[columns.KEY_START], record[columns.KEY_SIZE]
-        value_start, value_size = record[columns.VALUE_START], record[columns.VALUE_SIZE]
-        record_type = int16(data, key_start) if key_size >= 2 else -1
+        record_type = int16(data, key_start) if key_size >= TYPE_BYTES else -1
         if record_type != OFFSET_COMMIT and record_type != LEGACY_OFFSET_COMMIT:
-            place = record[columns.PLACE]
-            status = fold_other(
-                record_type,
-                rows,
-                number,
-                position,
-                place,
-                record_offset,
-                data,
-                key_start,
-                key_size,
-                value_start,
-                value_size,
-                segment,
-                rules,
-                tables,
-            )
+            status = fold_other(record_type, rows, number, position, record, data, segment, rules, tables)
             if status != DONE:
                 return status
             continue
-
-        # A commit: types 0 and 1 have the same keys.
-        if key_size != known_size or not is_same(data, known_start, data, key_start, key_size - PARTITION_BYTES):
-            group_size = int16(data, key_start + 2) if key_size >= LEAST_COMMIT_KEY_BYTES else -1
-            if group_size < 0 or group_size > key_size - LEAST_COMMIT_KEY_BYTES:
-                return NOT_PLAIN_KEY
-            group_start, topic_start = key_start + 4, key_start + 6 + group_size
-            topic_size = int16(data, topic_start - 2)
-            if topic_size < 0 or group_size + topic_size + LEAST_COMMIT_KEY_BYTES != key_size:
-                return NOT_PLAIN_KEY
-            group = find_name(group_names, data, group_start, group_size, hash_of(data, group_start, group_size, rules[SEED]))
-            topic = find_name(topic_names, data, topic_start, topic_size, hash_of(data, topic_start, topic_size, rules[SEED]))
-            if group < 0 or topic < 0:
-                group, topic = new_names(data, key_start + 2, group_size, topic_size, rules[SEED], tables)
-            known_start, known_size = key_start, key_size
-            accepted = rules[ACCEPTED_1]
-            if record_type == LEGACY_OFFSET_COMMIT:
-                accepted = rules[ACCEPTED_0]
-                counts[columns.HAS_LEGACY_COMMITS] = 1
-        if group == PASSED_ON:
-            pass_record(rows, number, record[columns.PLACE], record_offset, segment, tables)
-            if is_transactional:
-                if rules[IS_PART]:
-                    return TRANSACTIONAL
-                tables.producers[producer_of(rows, number, rules, tables), columns.TXN_IS_PASSED_ON] = 1
-            continue
-        partition = int32(data, key_start + key_size - PARTITION_BYTES)
-        previous = key
-        key = np.int64(keys.rows[previous, NEXT]) if previous >= 0 else np.int64(-1)
-        if key < 0 or not is_key(keys.rows, key, group, topic, partition):
-            key = key_of(group, topic, partition, rules[SEED], keys, counts, commits)
-            if previous >= 0:
-                keys.rows[previous, NEXT] = key
-        if value_size < 0:
-            if is_transactional:
-                return TRANSACTIONAL_TOMBSTONE
-            commits[key, columns.RECORD_OFFSET] = columns.NOTHING
-            tables.void_below[key, columns.LAST_TOMBSTONE] = record_offset
-            if rules[TOMBSTONE_VOIDS]:
-                tables.void_below[key, 0] = record_offset
-            continue
-        value_end = value_start + value_size
-        if value_size < 20:
-            return NOT_PLAIN_VALUE
-        version = int16(data, value_start)
-        if version < 0 or version > NEWEST_VERSION or not accepted >> version & 1:
-            return NOT_PLAIN_VALUE
-        committed_offset = int64(data, value_start + 2)
-        at = value_start + 10
-        leader_epoch = -1
-        if version >= 3:
-            leader_epoch = int32(data, at)
-            at += 4
-        if version >= COMMIT_FLEXIBLE_SINCE:
-            metadata_size, at = unsigned_varint(data, at, value_end)
-            if at == NO_POSITION:
-                return NOT_PLAIN_VALUE
-            metadata_size -= 1
+        # The same bytes as in the record before, without its partition, need no second look.
+        if key_size != names.key_size or not is_same(data, names.key_start, data, key_start, key_size - PARTITION_BYTES):
+            names = _names_of(data, record_type, key_start, key_size, rules, tables)
+        if names.key_size < 0:
+            return NOT_PLAIN_KEY
+        if names.group == PASSED_ON:
+            status = _pass_on(rows, number, record, segment, rules, tables)
         else:
-            metadata_size = int16(data, at)
-            at += 2
-        if metadata_size < 0 or metadata_size > MOST_STRING_BYTES or metadata_size > value_end - at - 8:
-            return NOT_PLAIN_VALUE
-        metadata = np.int64(0)
-        if metadata_size:
-            metadata = _keep_metadata(data, at, metadata_size, tables)
-            if metadata == NOT_PLAIN:
-                return NOT_PLAIN_VALUE
-            at += metadata_size
-        commit_timestamp = int64(data, at)
-        at += 8
-        expire_timestamp = np.int64(-1)
-        if version == 1:
-            if value_end - at < 8:
-                return NOT_PLAIN_VALUE
-            expire_timestamp = int64(data, at)
-        first_word = second_word = np.int64(0)
-        if version >= COMMIT_FLEXIBLE_SINCE:
-            tag = _topic_id_position(data, at, value_end)
-            if tag == NOT_PLAIN:
-                return NOT_PLAIN_VALUE
-            if tag >= 0:
-                first_word, second_word = int64(data, tag), int64(data, tag + 8)
-                _learn_topic_id(topic, first_word, second_word, tables)
-
-        if groups[group, columns.FIRST_COMMIT] < 0:
-            groups[group, columns.FIRST_COMMIT] = record_offset
-            if groups[group, columns.IS_PASSED_ON]:
-                pass_commit(group, record_offset, tables)
-        if is_transactional:
-            timestamp = rows[number, scan.MAX_TIMESTAMP]
-            if not rows[number, scan.ATTRIBUTES] & scan.LOG_APPEND_TIME:
-                timestamp = rows[number, scan.BASE_TIMESTAMP] + record[columns.TIMESTAMP_DELTA]
-            row, target = stage(rows, number, key, record_offset, timestamp, rules, tables)
-            commit, topic_ids = tables.staged[target], tables.staged_topic_ids[target]
-            commit[columns.PRODUCER] = (row + 1) << columns.EPOCH_BITS | rows[number, scan.PRODUCER_EPOCH] & 0xFFFF
-        else:
-            commit, topic_ids = commits[key], tables.key_topic_ids[key]
-            commit[columns.PRODUCER] = 0
-        commit[columns.COMMITTED_OFFSET] = committed_offset
-        commit[columns.RECORD_OFFSET] = record_offset
-        commit[columns.COMMIT_TIMESTAMP] = commit_timestamp
-        commit[columns.EXPIRE_TIMESTAMP] = expire_timestamp
-        commit[columns.LEADER_EPOCH] = leader_epoch
-        commit[columns.VERSION] = version
-        commit[columns.METADATA] = metadata
-        if version >= COMMIT_FLEXIBLE_SINCE:
-            topic_ids[0], topic_ids[1] = first_word, second_word
-        is_plain = not is_transactional and accepted >> COMMON_VERSION & 1 != 0
+            key = _key_after(key, names, int32(data, key_start + key_size - PARTITION_BYTES), rules, tables)
+            if record[columns.VALUE_SIZE] >= 0:
+                status = _fold_commit(rows, number, record, data, key, names, rules, tables)
+                is_plain = not is_transactional and int16(data, record[columns.VALUE_START]) == COMMON_VERSION
+            else:
+                status = TRANSACTIONAL_TOMBSTONE if is_transactional else _fold_tombstone(record, key, rules, tables)
+        if status != DONE:
+            return status
 
 
 @inlined
-def common_metadata_size(data: Bytes, start: Number, size: Number) -> Number:
-    """Return the bytes of metadata of a common value: `COMMON_VERSION`, nothing after its fields. Below 0 for another value."""
-    metadata_size = size - COMMON_BYTES
-    if metadata_size < 0 or int16(data, start) != COMMON_VERSION or int16(data, start + COMMON_METADATA_AT - 2) != metadata_size:
-        return -1
-    return metadata_size
+def _names_of(data: Bytes, record_type: Number, start: Number, size: Number, rules: Int64s, tables: Tables) -> KeyNames:
+    """Return group and topic of a key of this type, both known or new. Types 0 and 1 have the same keys."""
+    key = read_commit_key(data, start + TYPE_BYTES, start + size)
+    if key.after != start + size:
+        return _NO_NAMES
+    group_hash = hash_of(data, key.group_start, key.group_size, rules[SEED])
+    topic_hash = hash_of(data, key.topic_start, key.topic_size, rules[SEED])
+    group = find_name(tables.group_names, data, key.group_start, key.group_size, group_hash)
+    topic = find_name(tables.topic_names, data, key.topic_start, key.topic_size, topic_hash)
+    if group < 0 or topic < 0:
+        group, topic = new_names(data, key.group_start, key.group_size, key.topic_start, key.topic_size, rules[SEED], tables)
+    accepted = rules[ACCEPTED_1]
+    if record_type == LEGACY_OFFSET_COMMIT:
+        accepted = rules[ACCEPTED_0]
+        tables.counts[columns.HAS_LEGACY_COMMITS] = 1
+    return KeyNames(start, size, group, topic, accepted)
+
+
+@inlined
+def _pass_on(rows: Rows, number: Number, record: Int64s, segment: Number, rules: Int64s, tables: Tables) -> Number:
+    pass_record(rows, number, record[columns.PLACE], record[columns.OFFSET], segment, tables)
+    if rows[number, scan.ATTRIBUTES] & scan.TRANSACTIONAL:
+        if rules[IS_PART]:
+            return TRANSACTIONAL
+        tables.producers[producer_of(rows, number, rules, tables), columns.TXN_IS_PASSED_ON] = 1
+    return DONE
+
+
+@inlined
+def _key_after(previous: Number, names: KeyNames, partition: Number, rules: Int64s, tables: Tables) -> Number:
+    """Return the number of this key, known or new, which comes after the `previous` one; that is -1 for the first key of a batch."""
+    keys = tables.keys
+    key = np.int64(keys.rows[previous, NEXT]) if previous >= 0 else np.int64(-1)
+    if key < 0 or not is_key(keys.rows, key, names.group, names.topic, partition):
+        key = key_of(names.group, names.topic, partition, rules[SEED], keys, tables.counts, tables.commits)
+        if previous >= 0:
+            keys.rows[previous, NEXT] = key
+    return key
+
+
+@inlined
+def _fold_tombstone(record: Int64s, key: Number, rules: Int64s, tables: Tables) -> Number:
+    tables.commits[key, columns.RECORD_OFFSET] = columns.NOTHING
+    tables.void_below[key, columns.LAST_TOMBSTONE] = record[columns.OFFSET]
+    if rules[TOMBSTONE_VOIDS]:
+        tables.void_below[key, 0] = record[columns.OFFSET]
+    return np.int64(DONE)
+
+
+@inlined
+def _fold_commit(
+    rows: Rows, number: Number, record: Int64s, data: Bytes, key: Number, names: KeyNames, rules: Int64s, tables: Tables
+) -> Number:
+    groups, record_offset = tables.groups, record[columns.OFFSET]
+    value = read_commit(data, record[columns.VALUE_START], record[columns.VALUE_START] + record[columns.VALUE_SIZE])
+    if value.after == NO_POSITION or not names.accepted >> value.version & 1:
+        return np.int64(NOT_PLAIN_VALUE)
+    metadata = _keep_metadata(data, value.metadata_start, value.metadata_size, tables)
+    first_word = second_word = np.int64(0)
+    if value.topic_id_start >= 0:
+        first_word, second_word = int64(data, value.topic_id_start), int64(data, value.topic_id_start + 8)
+        _learn_topic_id(names.topic, first_word, second_word, tables)
+    if groups[names.group, columns.FIRST_COMMIT] < 0:
+        groups[names.group, columns.FIRST_COMMIT] = record_offset
+        if groups[names.group, columns.IS_PASSED_ON]:
+            pass_commit(names.group, record_offset, tables)
+    if rows[number, scan.ATTRIBUTES] & scan.TRANSACTIONAL:
+        timestamp = rows[number, scan.MAX_TIMESTAMP]
+        if not rows[number, scan.ATTRIBUTES] & scan.LOG_APPEND_TIME:
+            timestamp = rows[number, scan.BASE_TIMESTAMP] + record[columns.TIMESTAMP_DELTA]
+        row, target = stage(rows, number, key, record_offset, timestamp, rules, tables)
+        commit, topic_ids = tables.staged[target], tables.staged_topic_ids[target]
+        commit[columns.PRODUCER] = (row + 1) << columns.EPOCH_BITS | rows[number, scan.PRODUCER_EPOCH] & 0xFFFF
+    else:
+        commit, topic_ids = tables.commits[key], tables.key_topic_ids[key]
+        commit[columns.PRODUCER] = 0
+    _put(commit, value, record_offset, metadata)
+    if value.version >= TOPIC_ID_SINCE:
+        topic_ids[0], topic_ids[1] = first_word, second_word
+    return np.int64(DONE)
+
+
+@inlined
+def _put(commit: Int64s, value: Commit, record_offset: Number, metadata: Number) -> None:
+    commit[columns.COMMITTED_OFFSET] = value.committed_offset
+    commit[columns.RECORD_OFFSET] = record_offset
+    commit[columns.COMMIT_TIMESTAMP] = value.commit_timestamp_ms
+    commit[columns.EXPIRE_TIMESTAMP] = value.expire_timestamp_ms
+    commit[columns.LEADER_EPOCH] = value.leader_epoch
+    commit[columns.VERSION] = value.version
+    commit[columns.METADATA] = metadata
 
 
 @inlined
 def _fold_alike(
-    records: Rows,
-    index: Number,
-    count: Number,
-    data: Bytes,
-    known_start: Number,
-    known_size: Number,
-    group: Number,
-    topic: Number,
-    key: Number,
-    tables: Tables,
+    records: Rows, index: Number, count: Number, data: Bytes, names: KeyNames, key: Number, tables: Tables
 ) -> tuple[Number, Number]:
     """Fold the next commits that are like the commit before.
 
@@ -312,54 +285,35 @@ def _fold_alike(
         record = records[index]
         key_start, value_start = record[columns.KEY_START], record[columns.VALUE_START]
         metadata_size = common_metadata_size(data, value_start, record[columns.VALUE_SIZE])
-        if record[columns.KEY_SIZE] != known_size or metadata_size < 0:
+        if record[columns.KEY_SIZE] != names.key_size or metadata_size < 0:
             break
-        partition = int32(data, key_start + known_size - PARTITION_BYTES)
+        partition = int32(data, key_start + names.key_size - PARTITION_BYTES)
         following = np.int64(rows[key, NEXT])
-        if following < 0 or not is_key(rows, following, group, topic, partition):
+        if following < 0 or not is_key(rows, following, names.group, names.topic, partition):
             break
-        if not is_same(data, known_start, data, key_start, known_size - PARTITION_BYTES):
+        if not is_same(data, names.key_start, data, key_start, names.key_size - PARTITION_BYTES):
             break
-        metadata = np.int64(0)
-        if metadata_size:
-            metadata = _keep_metadata(data, value_start + COMMON_METADATA_AT, metadata_size, tables)
-            if metadata == NOT_PLAIN:
-                break
+        metadata_start = value_start + COMMON_METADATA_AT
+        if metadata_size and kind_of_text(data, metadata_start, metadata_size) == NOT_EXACT:
+            break
         key = following
         commit = commits[key]
-        commit[columns.COMMITTED_OFFSET] = int64(data, value_start + 2)
-        commit[columns.RECORD_OFFSET] = record[columns.OFFSET]
-        commit[columns.COMMIT_TIMESTAMP] = int64(data, value_start + COMMON_METADATA_AT + metadata_size)
-        commit[columns.EXPIRE_TIMESTAMP] = -1
-        commit[columns.LEADER_EPOCH] = int32(data, value_start + 10)
-        commit[columns.VERSION] = COMMON_VERSION
-        commit[columns.METADATA] = metadata
         commit[columns.PRODUCER] = 0
+        metadata = _keep_metadata(data, metadata_start, metadata_size, tables)
+        _put(commit, read_common_commit(data, value_start, metadata_size), record[columns.OFFSET], metadata)
         index += 1
     return index, key
 
 
 @inlined
 def _keep_metadata(data: Bytes, start: Number, size: Number, tables: Tables) -> Number:
-    if kind_of_text(data, start, size) == NOT_EXACT:
-        return NOT_PLAIN
+    """Copy the metadata of a commit; return its place and its size, packed, and 0 for an empty text."""
+    if size == 0:
+        return np.int64(0)
     place = tables.counts[columns.METADATA_BYTES]
     copy_bytes(data, start, size, tables.metadata, place)
     tables.counts[columns.METADATA_BYTES] += size
     return place << columns.SIZE_BITS | size
-
-
-@inlined
-def _topic_id_position(data: Bytes, position: Number, end: Number) -> Number:
-    """Return the place of the topic id in a tagged section; -1 if there are no tags, `NOT_PLAIN` for other tags."""
-    tags, position = unsigned_varint(data, position, end)
-    if position == NO_POSITION or tags > 1:
-        return NOT_PLAIN
-    if tags == 0:
-        return -1
-    if end - position < 18 or data[position] != 0 or data[position + 1] != 16:
-        return NOT_PLAIN
-    return position + 2
 
 
 @kernel

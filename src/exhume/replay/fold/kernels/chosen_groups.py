@@ -8,20 +8,29 @@ folded as usual.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from exhume.codecs.batch_format import NO_PRODUCER_ID
 from exhume.codecs.kernels import inlined, kernel, scan
-from exhume.codecs.kernels.keys import LEAST_COMMIT_KEY_BYTES, PARTITION_BYTES
-from exhume.codecs.kernels.primitives import NO_POSITION, NOT_EXACT, hash_of, int16, int64, is_same, kind_of_text, unsigned_varint, word
+from exhume.codecs.kernels.primitives import NO_POSITION, NOT_EXACT, hash_of, int16, int64, is_same, kind_of_text, word
+from exhume.codecs.kernels.readers import (
+    COMMON_BYTES,
+    COMMON_METADATA_AT,
+    COMMON_VERSION,
+    PARTITION_BYTES,
+    TYPE_BYTES,
+    common_metadata_size,
+    read_commit,
+    read_commit_key,
+    read_group_key,
+)
 from exhume.codecs.kernels.records import LEAST_BYTES, UNLIKE_ANY, Like, end_of, read_fields, read_like
 from exhume.codecs.kernels.types import Bytes, Int64s, Number, Rows
-from exhume.codecs.kernels.values import NEWEST_VERSION
-from exhume.codecs.layouts.offsets import COMMIT_FLEXIBLE_SINCE
-from exhume.codecs.record_types import LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
+from exhume.codecs.record_types import GROUP_METADATA, LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
 from exhume.replay.fold import tables as columns
-from exhume.replay.fold.kernels.batches import COMMON_BYTES, COMMON_METADATA_AT, COMMON_VERSION, common_metadata_size, fold
+from exhume.replay.fold.kernels.batches import fold
 from exhume.replay.fold.kernels.checks import checked
 from exhume.replay.fold.kernels.groups import fold_group
 from exhume.replay.fold.kernels.names import Names, find_name, find_producer
@@ -40,10 +49,9 @@ from exhume.replay.fold.rules import (
 )
 from exhume.replay.fold.tables import Tables, with_room
 
-_LEAST_VALUE_BYTES = 20
 #: The most metadata with which the size of a common value is a varint of one byte.
 _MOST_SHORT_METADATA = 0x3F - COMMON_BYTES
-_UNKNOWN = -2
+_UNKNOWN, _NOT_TAKEN = -2, -2
 
 #: Entries of `room`: the numbers of records, bytes and batches that still fit.
 RECORDS, BYTES, BATCHES = range(3)
@@ -131,6 +139,24 @@ def _step_over(
     return number
 
 
+class _KeyNames(NamedTuple):
+    """The names in a commit key of another group: places, and a bit for each value version that is accepted. `size` is -1 for none.
+
+    `start` and `size` are those of the key without its partition.
+    """
+
+    start: Number
+    size: Number
+    group_start: Number
+    group_size: Number
+    topic_start: Number
+    topic_size: Number
+    accepted: Number
+
+
+_NO_NAMES = _KeyNames(0, -1, 0, -1, 0, -1, 0)
+
+
 @inlined
 def _has_commits_of_others(
     rows: Rows,
@@ -149,82 +175,65 @@ def _has_commits_of_others(
     left, next_offset = rows[number, scan.RECORD_COUNT], base_offset
     if left > (end - position) // LEAST_BYTES:
         return False
-    # The key of the record before, without its partition: the same bytes need no second look.
-    known_start, known_size = np.int64(0), np.int64(-1)
-    group_start, group_size = np.int64(0), np.int64(-1)
-    accepted, topic = np.int64(0), np.int64(_UNKNOWN)
-    like = UNLIKE_ANY
+    names, topic, like = _NO_NAMES, np.int64(_UNKNOWN), UNLIKE_ANY
     while left > 0:
         record_end, _, offset_delta, key_start, key_size, value_start, value_size, like = read_like(data, position, end, like)
-        if record_end == NO_POSITION or key_size < LEAST_COMMIT_KEY_BYTES or value_size < _LEAST_VALUE_BYTES:
-            return False
-        position, value_end = record_end, value_start + value_size
         record_offset = base_offset + offset_delta
-        if record_offset < next_offset or record_offset > last_offset:
+        if record_end == NO_POSITION or value_size < 0 or record_offset < next_offset or record_offset > last_offset:
             return False
-        left, next_offset = left - 1, record_offset + 1
-
-        named = key_size - PARTITION_BYTES
-        if named != known_size or not is_same(data, known_start, data, key_start, named):
-            known_start, known_size, topic = key_start, named, np.int64(_UNKNOWN)
-            record_type, size = int16(data, key_start), int16(data, key_start + 2)
-            if (
-                (record_type != OFFSET_COMMIT and record_type != LEGACY_OFFSET_COMMIT)
-                or size < 0
-                or size > key_size - LEAST_COMMIT_KEY_BYTES
-            ):
-                return False
-            accepted = rules[ACCEPTED_1] if record_type == OFFSET_COMMIT else rules[ACCEPTED_0]
-            start = key_start + 4
-            if size != group_size or not is_same(data, group_start, data, start, size):
-                group_start, group_size = start, size
-                group = find_name(group_names, data, start, size, hash_of(data, start, size, rules[SEED]))
-                if group < rules[CHOSEN_GROUPS] or groups[group, columns.FIRST_COMMIT] < 0:
-                    return False
-                groups[group, columns.LEFT_OUT] = 1
-            topic_size = int16(data, start + size)
-            if size + topic_size + LEAST_COMMIT_KEY_BYTES != key_size or kind_of_text(data, start + size + 2, topic_size) == NOT_EXACT:
-                return False
-
+        left, position, next_offset = left - 1, record_end, record_offset + 1
+        # The same bytes as in the record before, without its partition, need no second look.
+        if key_size - PARTITION_BYTES != names.size or not is_same(data, names.start, data, key_start, names.size):
+            names, topic = _names_of_other(data, key_start, key_size, names, rules, groups, group_names), np.int64(_UNKNOWN)
+        if names.size < 0:
+            return False
         # As in `fold`.
-        if accepted >> COMMON_VERSION & 1 and _is_exact_common_value(data, value_start, value_size):
+        if names.accepted >> COMMON_VERSION & 1 and _is_exact_common_value(data, value_start, value_size):
             least, most = next_offset - base_offset, last_offset - base_offset
-            left, position, least = _pass_alike(data, position, end, left, like, known_start, known_size, least, most)
+            left, position, least = _pass_alike(data, position, end, left, like, names.start, names.size, least, most)
             next_offset = base_offset + least
             continue
-        version = int16(data, value_start)
-        if version < 0 or version > NEWEST_VERSION or not accepted >> version & 1:
+        topic_id = _topic_id_of(data, value_start, value_start + value_size, names.accepted)
+        if topic_id == _NOT_TAKEN:
             return False
-        position = value_start + (14 if version >= 3 else 10)
-        if version >= COMMIT_FLEXIBLE_SINCE:
-            metadata_size, position = unsigned_varint(data, position, value_end)
-            if position == NO_POSITION:
+        if topic_id >= 0:
+            if topic == _UNKNOWN:
+                topic_hash = hash_of(data, names.topic_start, names.topic_size, rules[SEED])
+                topic = find_name(topic_names, data, names.topic_start, names.topic_size, topic_hash)
+            if topic < 0 or not _is_known(topic_topic_ids[topic], data, topic_id):
                 return False
-            metadata_size -= 1
-        else:
-            metadata_size = int16(data, position)
-            position += 2
-        if metadata_size < 0 or metadata_size > value_end - position - (16 if version == 1 else 8):
-            return False
-        if metadata_size and kind_of_text(data, position, metadata_size) == NOT_EXACT:
-            return False
-        if version >= COMMIT_FLEXIBLE_SINCE:
-            tags, position = unsigned_varint(data, position + metadata_size + 8, value_end)
-            if position == NO_POSITION or tags > 1:
-                return False
-            if tags:
-                if value_end - position < 18 or data[np.uint64(position)] != 0 or data[np.uint64(position + 1)] != 16:
-                    return False
-                if topic == _UNKNOWN:
-                    start, size = group_start + group_size + 2, known_size - group_size - 6
-                    topic = find_name(topic_names, data, start, size, hash_of(data, start, size, rules[SEED]))
-                if topic < 0 or not _is_known(topic_topic_ids[topic], int64(data, position + 2), int64(data, position + 10)):
-                    return False
-        position = record_end
     return position == end
 
 
 @inlined
+def _topic_id_of(data: Bytes, start: Number, end: Number, accepted: Number) -> Number:
+    """Return the place of the topic id in a value, -1 for none; `_NOT_TAKEN` if the value is not accepted."""
+    value = read_commit(data, start, end)
+    return value.topic_id_start if value.after != NO_POSITION and accepted >> value.version & 1 else np.int64(_NOT_TAKEN)
+
+
+@inlined
+def _names_of_other(
+    data: Bytes, start: Number, size: Number, before: _KeyNames, rules: Int64s, groups: Rows, group_names: Names
+) -> _KeyNames:
+    """Return the names in a commit key if its group is known, not chosen, and has a commit; `before` are the names in the last key."""
+    record_type = int16(data, start) if size >= TYPE_BYTES else -1
+    key = read_commit_key(data, start + TYPE_BYTES, start + size)
+    if (record_type != OFFSET_COMMIT and record_type != LEGACY_OFFSET_COMMIT) or key.after != start + size:
+        return _NO_NAMES
+    if key.group_size != before.group_size or not is_same(data, before.group_start, data, key.group_start, key.group_size):
+        group_hash = hash_of(data, key.group_start, key.group_size, rules[SEED])
+        group = find_name(group_names, data, key.group_start, key.group_size, group_hash)
+        if group < rules[CHOSEN_GROUPS] or groups[group, columns.FIRST_COMMIT] < 0:
+            return _NO_NAMES
+        groups[group, columns.LEFT_OUT] = 1
+    if kind_of_text(data, key.topic_start, key.topic_size) == NOT_EXACT:
+        return _NO_NAMES
+    accepted = rules[ACCEPTED_1] if record_type == OFFSET_COMMIT else rules[ACCEPTED_0]
+    return _KeyNames(start, size - PARTITION_BYTES, key.group_start, key.group_size, key.topic_start, key.topic_size, accepted)
+
+
+@kernel
 def _pass_alike(
     data: Bytes,
     position: Number,
@@ -287,12 +296,16 @@ def _is_group_of_others(
     if rows[number, scan.RECORD_COUNT] != 1:
         return False
     record_end, _, offset_delta, key_start, key_size, value_start, value_size = read_fields(data, start, end)
-    if record_end != end or key_size < 4 or int16(data, key_start) != 2 or int16(data, key_start + 2) != key_size - 4:
+    if record_end != end or key_size < TYPE_BYTES or int16(data, key_start) != GROUP_METADATA:
+        return False
+    key = read_group_key(data, key_start + TYPE_BYTES, key_start + key_size)
+    if key.after != key_start + key_size:
         return False
     record_offset = rows[number, scan.BASE_OFFSET] + offset_delta
     if offset_delta < 0 or record_offset > rows[number, scan.LAST_OFFSET]:
         return False
-    group = find_name(group_names, data, key_start + 4, key_size - 4, hash_of(data, key_start + 4, key_size - 4, rules[SEED]))
+    group_hash = hash_of(data, key.group_start, key.group_size, rules[SEED])
+    group = find_name(group_names, data, key.group_start, key.group_size, group_hash)
     if group < rules[CHOSEN_GROUPS]:
         return False
     place = np.int64(0)
@@ -334,10 +347,9 @@ def _names_chosen_group(records: Rows, count: Number, data: Bytes, rules: Int64s
     known_start, known_size = np.int64(0), np.int64(-1)
     for index in range(count):
         key_start, key_size = records[index, columns.KEY_START], records[index, columns.KEY_SIZE]
-        if key_size < 4:
-            continue
-        start, size = key_start + 4, int16(data, key_start + 2)
-        if size < 0 or size > key_size - 4:
+        key = read_group_key(data, key_start + TYPE_BYTES, key_start + key_size)
+        start, size = key.group_start, key.group_size
+        if key.after == NO_POSITION:
             continue
         if size == known_size and is_same(data, known_start, data, start, size):
             continue
@@ -357,5 +369,5 @@ def with_notes(tables: Tables, earlier: Tables, later: Tables) -> Tables:
 
 
 @inlined
-def _is_known(topic_id: Int64s, first_word: Number, second_word: Number) -> Number:
-    return topic_id[0] == first_word and topic_id[1] == second_word
+def _is_known(topic_id: Int64s, data: Bytes, start: Number) -> Number:
+    return topic_id[0] == int64(data, start) and topic_id[1] == int64(data, start + 8)

@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from exhume.codecs.kernels import inlined, kernel
-from exhume.codecs.kernels.primitives import NO_POSITION, hash_of, int16, int32, is_same, unsigned_varint
+from exhume.codecs.kernels.fields import BAD, NULL, length, text
+from exhume.codecs.kernels.primitives import NO_POSITION, hash_of, int16, int32, is_same
+from exhume.codecs.kernels.readers import read_group, read_group_end, read_member
 from exhume.codecs.kernels.types import Bytes, Number, Rows
-from exhume.codecs.kernels.values import BAD, NEWEST_VERSION, NULL, length, text
-from exhume.codecs.layouts.classic_group import GROUP_FLEXIBLE_SINCE
 
 _CONSUMER = b"consumer"
 _MEMBER, _INSTANCE = 0, 1
@@ -100,78 +100,51 @@ def is_plain_group(
 
     `accepted` has a bit for each accepted version, `stamp` is new for each call.
     """
-    if end - start < 2:
+    group = read_group(buffer, start, end)
+    if group.after == NO_POSITION or not accepted >> group.version & 1 or group.members_count > most_members:
         return False
-    version = int16(buffer, start)
-    if version < 0 or version > NEWEST_VERSION or not accepted >> version & 1:
+    has_null = group.protocol_size == NULL or group.leader_size == NULL
+    if has_null and (group.members_count > 0 or not takes_null_protocol):
         return False
-    is_compact = version >= GROUP_FLEXIBLE_SINCE
-    size, position = text(buffer, start + 2, end, is_compact)
-    if size < 0:
-        return False
-    is_consumer = size == len(_CONSUMER)
-    if is_consumer:
-        for index in range(size):
-            is_consumer = is_consumer and buffer[position + index] == _CONSUMER[index]
-    position += size
-    if end - position < 4:
-        return False
-    position += 4
-    protocol, position = text(buffer, position, end, is_compact)
-    if protocol == BAD:
-        return False
-    position += max(protocol, 0)
-    leader, position = text(buffer, position, end, is_compact)
-    if leader == BAD or (not takes_null_protocol and (protocol == NULL or leader == NULL)):
-        return False
-    position += max(leader, 0)
-    if version >= 2:
-        position += 8
-    if position > end:
-        return False
-    members, position = length(buffer, position, end, True, is_compact)
-    if members < 0 or members > most_members:
-        return False
-    if members and (not is_consumer or protocol == NULL or leader == NULL):
-        return False
+    position = group.after
+    if group.members_count > 0:
+        if group.protocol_type_size != len(_CONSUMER):
+            return False
+        for index in range(len(_CONSUMER)):
+            if buffer[group.protocol_type_start + index] != _CONSUMER[index]:
+                return False
+        position = _members_end(buffer, position, end, group.version, group.members_count, scratch, stamp)
+        if position == NO_POSITION:
+            return False
+    group = read_group_end(buffer, position, end, group)
+    return group.after != NO_POSITION
+
+
+@inlined
+def _members_end(buffer: Bytes, position: Number, end: Number, version: Number, count: Number, scratch: Rows, stamp: Number) -> Number:
+    """Return the byte after the members of a group; `NO_POSITION` if a member fails the check, or comes twice."""
     # Use no more of the scratch than these members need: a small part of it stays in the cache.
     room = np.int64(64)
-    while room < 4 * members and room < len(scratch):
+    while room < 4 * count and room < len(scratch):
         room *= 2
     mask = room - 1
-    known_start, known_size = np.int64(0), np.int64(-3)
-    for _ in range(members):
-        size, position = text(buffer, position, end, is_compact)
-        if size < 0 or not _is_new(buffer, position, size, scratch, mask, stamp, _MEMBER):
-            return False
-        position += size
-        if version >= 3:
-            size, position = text(buffer, position, end, is_compact)
-            if size == BAD or (size >= 0 and not _is_new(buffer, position, size, scratch, mask, stamp, _INSTANCE)):
-                return False
-            position += max(size, 0)
-        for _ in range(2):
-            size, position = text(buffer, position, end, is_compact)
-            if size < 0:
-                return False
-            position += size
-        position += 8 if version >= 1 else 4
-        size, position = length(buffer, position, end, True, is_compact)
+    known_start, known_size = np.int64(0), np.int64(-1)
+    for _ in range(count):
+        member = read_member(buffer, position, end, version)
+        if member.after == NO_POSITION:
+            return member.after
+        if not _is_new(buffer, member.member_id_start, member.member_id_size, scratch, mask, stamp, _MEMBER):
+            return np.int64(NO_POSITION)
+        start, size = member.group_instance_id_start, member.group_instance_id_size
+        if size >= 0 and not _is_new(buffer, start, size, scratch, mask, stamp, _INSTANCE):
+            return np.int64(NO_POSITION)
+        start, size = member.subscription_start, member.subscription_size
         # Members of a group mostly have the same subscription: one equal to that of the member before is already checked.
-        if size != known_size or not is_same(buffer, known_start, buffer, position, size):
-            if size < 0 or not _is_exact_payload(buffer, position, position + size, False):
-                return False
-            known_start, known_size = position, size
-        position += size
-        size, position = length(buffer, position, end, True, is_compact)
-        if size < 0 or not _is_exact_payload(buffer, position, position + size, True):
-            return False
-        position += size
-        if is_compact:
-            tags, position = unsigned_varint(buffer, position, end)
-            if position == NO_POSITION or tags:
-                return False
-    if is_compact:
-        tags, position = unsigned_varint(buffer, position, end)
-        return position != NO_POSITION and tags == 0
-    return True
+        if size != known_size or not is_same(buffer, known_start, buffer, start, size):
+            if not _is_exact_payload(buffer, start, start + size, False):
+                return np.int64(NO_POSITION)
+            known_start, known_size = start, size
+        if not _is_exact_payload(buffer, member.assignment_start, member.assignment_start + member.assignment_size, True):
+            return np.int64(NO_POSITION)
+        position = member.after
+    return position

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from exhume.codecs.kernels import inlined, scan
-from exhume.codecs.kernels.primitives import NOT_EXACT, hash_of, int16, kind_of_text
+from exhume.codecs.kernels.primitives import NO_POSITION, NOT_EXACT, hash_of, kind_of_text
+from exhume.codecs.kernels.readers import TYPE_BYTES, read_group_key
 from exhume.codecs.kernels.types import Bytes, Int64s, Number, Rows
 from exhume.codecs.record_types import GROUP_METADATA
 from exhume.replay.fold import tables as columns
@@ -21,46 +22,43 @@ def fold_other(
     rows: Rows,
     number: Number,
     start: Number,
-    place: Number,
-    record_offset: Number,
+    record: Int64s,
     data: Bytes,
-    key_start: Number,
-    key_size: Number,
-    value_start: Number,
-    value_size: Number,
     segment: Number,
     rules: Int64s,
     tables: Tables,
 ) -> Number:
     """Fold a record that is not a commit, in a batch whose records begin at `start`. All known key types begin with a group."""
-    name_size = int16(data, key_start + 2) if key_size >= 4 else -1
-    name_start = key_start + 4
-    if name_size < 0 or name_size > key_size - 4 or kind_of_text(data, name_start, name_size) == NOT_EXACT:
-        pass_record(rows, number, place, record_offset, segment, tables)
+    key_start, key_end = record[columns.KEY_START], record[columns.KEY_START] + record[columns.KEY_SIZE]
+    key = read_group_key(data, key_start + TYPE_BYTES, key_end)
+    if key.after == NO_POSITION or kind_of_text(data, key.group_start, key.group_size) == NOT_EXACT:
+        pass_record(rows, number, record[columns.PLACE], record[columns.OFFSET], segment, tables)
         return DONE
-    if record_type == GROUP_METADATA and name_size != key_size - 4:
+    if record_type == GROUP_METADATA and key.after != key_end:
         return NOT_PLAIN_KEY
-    group = find_name(tables.group_names, data, name_start, name_size, hash_of(data, name_start, name_size, rules[SEED]))
+    group_hash = hash_of(data, key.group_start, key.group_size, rules[SEED])
+    group = find_name(tables.group_names, data, key.group_start, key.group_size, group_hash)
     if group < 0:
-        group = group_of(data, name_start, name_size, rules[SEED], tables)
-    if record_type != GROUP_METADATA or not fold_group(
+        group = group_of(data, key.group_start, key.group_size, rules[SEED], tables)
+    is_folded = record_type == GROUP_METADATA and fold_group(
         rows,
         number,
         start,
-        place,
-        record_offset,
+        record[columns.PLACE],
+        record[columns.OFFSET],
         data,
-        value_start,
-        value_size,
+        record[columns.VALUE_START],
+        record[columns.VALUE_SIZE],
         segment,
         group,
         rules,
         tables.counts,
         tables.groups,
         tables.scratch,
-    ):
+    )
+    if not is_folded:
         pass_group(group, tables)
-        pass_record(rows, number, place, record_offset, segment, tables)
+        pass_record(rows, number, record[columns.PLACE], record[columns.OFFSET], segment, tables)
     return DONE
 
 

@@ -31,13 +31,14 @@ def key_of(group: Number, topic: Number, partition: Number, seed: Number, keys: 
 
 
 @kernel
-def new_names(data: Bytes, start: Number, group_size: Number, topic_size: Number, seed: Number, tables: Tables) -> tuple[Number, Number]:
-    """Return the numbers of a group and a topic, of which at least one is new. Each name comes after its size, from `start` on.
+def new_names(
+    data: Bytes, group_start: Number, group_size: Number, topic_start: Number, topic_size: Number, seed: Number, tables: Tables
+) -> tuple[Number, Number]:
+    """Return the numbers of a group and a topic, of which at least one is new.
 
     Returns `PASSED_ON` for both if one of the names is not exact UTF-8.
     """
     passed_on = (np.int64(PASSED_ON), np.int64(PASSED_ON))
-    group_start, topic_start = start + 2, start + 4 + group_size
     if kind_of_text(data, group_start, group_size) == NOT_EXACT:
         return passed_on
     if kind_of_text(data, topic_start, topic_size) == NOT_EXACT:
