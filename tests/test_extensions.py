@@ -414,9 +414,9 @@ def tables_of(least_bytes):
             yield from (state.group("g5").members, state.group("g5").offsets)
 
 
-def taken(settled, options):
-    assert not settled.tables.counts[tables.PASSED] and not settled.careful_segments
-    loads.append(load_in_columns(settled, options))
+def taken(folded, options):
+    assert not folded.result.tables.counts[tables.PASSED] and not folded.result.careful_segments
+    loads.append(load_in_columns(folded, options))
     return loads[-1]
 
 
