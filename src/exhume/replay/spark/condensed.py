@@ -22,6 +22,7 @@ from exhume.codecs.log_directory import Evidence, LogDirectory, PartitionDirecto
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.findings import Findings
 from exhume.replay.spark.numbered import for_each_number
+from exhume.replay.spark.session import collect, prepare_workers
 from exhume.replay.spark.tasks import BATCH_CHUNKS, CHUNK_BYTES
 
 if TYPE_CHECKING:
@@ -68,8 +69,9 @@ class CondensedLogs:
     def __post_init__(self) -> None:
         if not self.logs:
             return
+        prepare_workers(self.spark)
         self._rows = for_each_number(self.spark, len(self.logs), partial(_condensed, self.logs, self.condense), _ROWS).persist()
-        found = self._rows.where(f"part = {_FACTS}").sort("unit", "chunk").collect()
+        found = collect(self._rows.where(f"part = {_FACTS}").sort("unit", "chunk"))
         for number, chunks in groupby(found, key=itemgetter("unit")):
             facts, damage = _content(chunk["content"] for chunk in chunks)
             self.damage.extend(damage)

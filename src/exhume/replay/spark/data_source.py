@@ -15,6 +15,7 @@ from exhume.replay.spark.kinds import as_spark_carries, for_spark, kinds
 from exhume.replay.spark.planning import Task, find_evidence, plan
 from exhume.replay.spark.pushed_filters import Condition, Pushed, push
 from exhume.replay.spark.reading import read_task
+from exhume.replay.spark.session import prepare_workers
 from exhume.replay.spark.source_options import SourceOptions, read_options
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ class FilteringSource(OffsetsTopicSource):
 def register(spark: SparkSession) -> None:
     """Make the format known to this session; with pushed filters if `spark.sql.python.filterPushdown.enabled` is true now."""
     can_push = hasattr(DataSourceReader, "pushFilters") and str(spark.conf.get(_PUSHDOWN, "false")).lower() == "true"
+    prepare_workers(spark)
     spark.dataSource.register(FilteringSource if can_push else OffsetsTopicSource)
 
 

@@ -22,6 +22,7 @@ from exhume.replay.spark.kinds import as_spark_carries, for_spark
 from exhume.replay.spark.planning import Task, plan
 from exhume.replay.spark.pushed_filters import Pushed
 from exhume.replay.spark.reading import read_task, readers_of
+from exhume.replay.spark.session import collect, prepare_workers
 from exhume.replay.spark.source_options import SourceOptions
 from exhume.replay.spark.wide import plain_schema
 from exhume.replay.topic_names import TopicNames
@@ -69,6 +70,7 @@ class GroupRecords:
 
     def __post_init__(self) -> None:
         # Extents are of whole logs: no condition leaves out a segment.
+        prepare_workers(self.spark)
         self._tasks = plan(self.evidence, self.options, Pushed(RecordFilter()))
 
     def table(self, table: RecordTable) -> DataFrame:
@@ -96,7 +98,7 @@ class GroupRecords:
             wanted = replace(self.options.wanted, types=self.id_types)
             numbers = self.spark.range(0, len(self._tasks), 1, min(len(self._tasks), 1024))
             about = partial(_about, self._tasks, self.options, wanted, self.read_extents)
-            found = sorted(numbers.mapInArrow(about, from_arrow_schema(_FACTS)).collect(), key=lambda row: row["task"])
+            found = sorted(collect(numbers.mapInArrow(about, from_arrow_schema(_FACTS))), key=lambda row: row["task"])
             # Tasks of this job wrote these bytes.
             extents = self.join_extents(pickle.loads(row["extents"]) for row in found)  # noqa: S301
             self._facts = extents, self.names() if any(row["has_topic_ids"] for row in found) else TopicNames()

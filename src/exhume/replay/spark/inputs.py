@@ -14,6 +14,7 @@ from exhume.arrow_rows import OfLog, of_log, schema_of
 from exhume.codecs.log_directory import LogDirectory, PartitionDirectory, SegmentFile
 from exhume.codecs.salvage import Found, salvage
 from exhume.errors import EvidenceError
+from exhume.replay.spark.session import collect, prepare_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,9 +47,9 @@ def read_inputs(spark: SparkSession, directories: Sequence[LogDirectory]) -> lis
     files = [(partition, place) for partition in partitions for place in range(len(partition.segments))]
     if not files:
         return []
-    rows = (
-        spark.range(0, len(files), 1, min(len(files), 1024)).mapInArrow(partial(_describe, files), from_arrow_schema(_NUMBERED)).collect()
-    )
+    prepare_workers(spark)
+    numbers = spark.range(0, len(files), 1, min(len(files), 1024))
+    rows = collect(numbers.mapInArrow(partial(_describe, files), from_arrow_schema(_NUMBERED)))
     return [cast("InputRow", {name: row[name] for name in INPUTS.names}) for row in sorted(rows, key=lambda row: row["number"])]
 
 

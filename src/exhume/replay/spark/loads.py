@@ -19,6 +19,7 @@ from exhume.replay.fold.plan import plan_parts
 from exhume.replay.load_problems import LoadProblem
 from exhume.replay.releases import profile_for
 from exhume.replay.spark.request import MEGABYTE, Request
+from exhume.replay.spark.session import collect, prepare_workers
 from exhume.replay.spark.tasks import MESSAGES, ORDER, Job, Log, Way, Work, first_stage, second_stage
 from exhume.replay.spark.wide import TABLE, UNIT, wide_schema
 
@@ -54,6 +55,7 @@ class LoadedLogs:
 
 def load_logs(spark: SparkSession, directories: Sequence[LogDirectory], request: Request) -> LoadedLogs:
     """Load every offsets partition of these log directories."""
+    prepare_workers(spark)
     return _Loading(spark, _logs(directories, request.load.stop), request).run()
 
 
@@ -151,7 +153,8 @@ class _Loading:
             self._frame_of[number] = len(self._frames) - 1
 
     def _verdicts(self, numbers: Iterable[int]) -> dict[int, str]:
-        rows = self._frames[-1].where(f"{TABLE} = 'verdict'").select(UNIT, "verdict.*").collect()
+        found = self._frames[-1].where(f"{TABLE} = 'verdict'").select(UNIT, "verdict.*")
+        rows = collect(found)
         assert {row[UNIT] for row in rows} == set(numbers)
         self._damage.update({row[UNIT]: row["damage"] for row in rows})
         return {row[UNIT]: row["outcome"] for row in sorted(rows, key=lambda row: row[UNIT])}
