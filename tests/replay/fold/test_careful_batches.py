@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from exhume.codecs.batch_writer import NewRecord, encode_batch
 from exhume.codecs.batches import BatchWalk, checksum, read_header_fields
+from exhume.codecs.embedded.consumer import encode_assignment, encode_subscription
 from exhume.codecs.record_types import encode_key, encode_value
 from exhume.fixtures.log_writer import KeyValue, PartitionWriter, group_metadata, offset_commit, tombstone, write_checkpoint
 from exhume.replay.broker_log import Stop
@@ -170,9 +171,19 @@ def test_unsound_batches_below_the_recovery_point_stay(tmp_path: Path, compiled:
 _KEY, _VALUE = offset_commit("g0", "t", 1, 7, commit_timestamp_ms=1, version=1)
 assert _KEY is not None
 assert _VALUE is not None
+_MEMBER = {
+    "member_id": "m",
+    "client_id": "c",
+    "client_host": "/h",
+    "session_timeout_ms": 3,
+    "subscription": encode_subscription(0, {"topics": ["t"]}),
+    "assignment": encode_assignment(0, {"assigned_partitions": [{"topic": "t", "partitions": [0]}]}),
+}
 _GROUP_KEY, _GROUP = group_metadata("g1", {"protocol_type": "", "generation": 9}, version=0)
 assert _GROUP_KEY is not None
 assert _GROUP is not None
+_, _GROUP_OF_ONE = group_metadata("g1", {"protocol_type": "consumer", "generation": 9, "members": [_MEMBER]})
+assert _GROUP_OF_ONE is not None
 
 
 @pytest.mark.one_of(3)
@@ -191,6 +202,7 @@ assert _GROUP is not None
         (_GROUP_KEY + b"more", _GROUP),
         (_GROUP_KEY, b"\0\x09" + _GROUP[2:]),
         (_GROUP_KEY, _GROUP[:9]),
+        (_GROUP_KEY, _GROUP_OF_ONE + b"more"),
         (b"\0\x63\0\2g1", b"\0\0"),
         (b"\0\4\0\2g1", b"\0\0\0\0\0\1"),
     ],

@@ -9,12 +9,13 @@ import pytest
 
 from exhume.codecs.columns.blocks import readable
 from exhume.codecs.kernels import scan
+from exhume.codecs.record_types import LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
 from exhume.fixtures.log_writer import PartitionWriter, offset_commit
 from exhume.int64 import LARGEST_INT64
 from exhume.replay.fold.kernels.batches import fold
 from exhume.replay.fold.kernels.chosen_groups import choose_groups, fold_chosen
 from exhume.replay.fold.rules import BEYOND_OFFSET, DONE, rules_of
-from exhume.replay.fold.tables import GROUPS, NEXT_OFFSET, RECORDS, STATUS, new_tables, with_room
+from exhume.replay.fold.tables import GROUPS, HAS_LEGACY_COMMITS, NEXT_OFFSET, RECORDS, STATUS, new_tables, with_room
 from exhume.replay.reading import LoadInputs
 from exhume.replay.releases import profile_for
 
@@ -22,16 +23,15 @@ _TOPICS = ("t", "orders.of-a-shop", "prod.eu-west-1.inventory.changed.avro.v1")
 _METADATA = ("", "at 7", "", "", "checkpoint 12", "ünder way", "m" * 33, "")
 
 
-def _log(directory: Path, topic: str, version: int) -> bytes:
+def _log(directory: Path, topic: str, version: int, record_type: int = OFFSET_COMMIT) -> bytes:
     """Two batches of commits of a group."""
     with PartitionWriter(directory, 0) as log:
         for number in range(2):
-            log.append(
-                [
-                    offset_commit("a-service", topic, partition, 100 * number, metadata=metadata, commit_timestamp_ms=5, version=version)
-                    for partition, metadata in enumerate(_METADATA)
-                ]
-            )
+            commits = [
+                offset_commit("a-service", topic, partition, 100 * number, metadata=metadata, commit_timestamp_ms=5, version=version)
+                for partition, metadata in enumerate(_METADATA)
+            ]
+            log.append([(record_type.to_bytes(2) + key[2:], value) for key, value in commits if key is not None])
     (segment,) = directory.glob("*/*.log")
     return segment.read_bytes()
 
@@ -52,7 +52,14 @@ def _folded(content: bytes, *, chosen: bool) -> tuple[int, ...]:
     else:
         done = fold(rows, 0, count, data, bodies, 0, rules, tables)
     counts = tables.counts
-    return int(done), int(counts[STATUS]), int(counts[RECORDS]), int(counts[NEXT_OFFSET]), int(counts[GROUPS]) - chosen
+    return (
+        int(done),
+        int(counts[STATUS]),
+        int(counts[RECORDS]),
+        int(counts[NEXT_OFFSET]),
+        int(counts[GROUPS]) - chosen,
+        int(counts[HAS_LEGACY_COMMITS]),
+    )
 
 
 @pytest.mark.one_of(4)
@@ -63,7 +70,7 @@ def test_damage_is_seen_in_what_is_passed_over(topic: str, version: int, tmp_pat
     rows = np.empty((4, scan.COLUMNS), np.int64)
     scan.scan(readable(whole), 0, len(whole), False, rows)
     start = int(rows[1, scan.POSITION]) + scan.HEADER_BYTES
-    assert _folded(whole, chosen=True) == _folded(whole, chosen=False) == (2, DONE, 2 * len(_METADATA), 2 * len(_METADATA), 1)
+    assert _folded(whole, chosen=True) == _folded(whole, chosen=False) == (2, DONE, 2 * len(_METADATA), 2 * len(_METADATA), 1, 0)
     ended = 0
     for position in range(start, len(whole)):
         byte = whole[position]
@@ -73,3 +80,9 @@ def test_damage_is_seen_in_what_is_passed_over(topic: str, version: int, tmp_pat
             assert _folded(content, chosen=True) == expected, (position - start, byte, changed)
             ended += expected[1] != DONE
     assert ended > 100
+
+
+def test_commits_with_keys_of_version_0_are_noted_where_they_are_passed_over(tmp_path: Path) -> None:
+    log = _log(tmp_path, "t", 0, LEGACY_OFFSET_COMMIT)
+
+    assert _folded(log, chosen=True) == _folded(log, chosen=False) == (2, DONE, 2 * len(_METADATA), 2 * len(_METADATA), 1, 1)

@@ -126,7 +126,7 @@ def _step_over(
         start, end = bodies[number, 0], bodies[number, 1]
         names = tables.group_names
         is_of_others = _has_commits_of_others(
-            rows, number, data, start, end, rules, groups, names, tables.topic_names, tables.topic_topic_ids
+            rows, number, data, start, end, rules, counts, groups, names, tables.topic_names, tables.topic_topic_ids
         ) or _is_group_of_others(rows, number, data, start, end, segment, rules, counts, groups, names, tables.scratch)
         if not is_of_others:
             break
@@ -165,6 +165,7 @@ def _has_commits_of_others(
     position: Number,
     end: Number,
     rules: Int64s,
+    counts: Int64s,
     groups: Rows,
     group_names: Names,
     topic_names: Names,
@@ -184,7 +185,7 @@ def _has_commits_of_others(
         left, position, next_offset = left - 1, record_end, record_offset + 1
         # The same bytes as in the record before, without its partition, need no second look.
         if key_size - PARTITION_BYTES != names.size or not is_same(data, names.start, data, key_start, names.size):
-            names, topic = _names_of_other(data, key_start, key_size, names, rules, groups, group_names), np.int64(_UNKNOWN)
+            names, topic = _names_of_other(data, key_start, key_size, names, rules, counts, groups, group_names), np.int64(_UNKNOWN)
         if names.size < 0:
             return False
         # As in `fold`.
@@ -214,7 +215,7 @@ def _topic_id_of(data: Bytes, start: Number, end: Number, accepted: Number) -> N
 
 @inlined
 def _names_of_other(
-    data: Bytes, start: Number, size: Number, before: _KeyNames, rules: Int64s, groups: Rows, group_names: Names
+    data: Bytes, start: Number, size: Number, before: _KeyNames, rules: Int64s, counts: Int64s, groups: Rows, group_names: Names
 ) -> _KeyNames:
     """Return the names in a commit key if its group is known, not chosen, and has a commit; `before` are the names in the last key."""
     record_type = int16(data, start) if size >= TYPE_BYTES else -1
@@ -229,7 +230,10 @@ def _names_of_other(
         groups[group, columns.LEFT_OUT] = 1
     if kind_of_text(data, key.topic_start, key.topic_size) == NOT_EXACT:
         return _NO_NAMES
-    accepted = rules[ACCEPTED_1] if record_type == OFFSET_COMMIT else rules[ACCEPTED_0]
+    accepted = rules[ACCEPTED_1]
+    if record_type == LEGACY_OFFSET_COMMIT:
+        accepted = rules[ACCEPTED_0]
+        counts[columns.HAS_LEGACY_COMMITS] = 1
     return _KeyNames(start, size - PARTITION_BYTES, key.group_start, key.group_size, key.topic_start, key.topic_size, accepted)
 
 

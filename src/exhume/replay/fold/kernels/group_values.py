@@ -96,7 +96,7 @@ def is_plain_group(
     scratch: Rows,
     stamp: Number,
 ) -> Number:
-    """True for a group metadata value that is complete, has no member or instance twice, and has only names that every release takes.
+    """True for a group metadata value of which all releases accept the names, with no member or instance twice and nothing after its end.
 
     `accepted` has a bit for each accepted version, `stamp` is new for each call.
     """
@@ -117,7 +117,7 @@ def is_plain_group(
         if position == NO_POSITION:
             return False
     group = read_group_end(buffer, position, end, group)
-    return group.after != NO_POSITION
+    return group.after == end
 
 
 @inlined
