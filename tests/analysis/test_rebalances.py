@@ -188,6 +188,16 @@ def test_who_came_and_went_without_an_assignment_does_not_end_the_time_without_o
     assert told(of_story(tmp_path, story)[3:], "no_assignment_ms", "no_assignment_is") == [(60 * MINUTE_MS, "exactly")]
 
 
+def test_members_of_a_cooperative_group_keep_their_partitions(tmp_path: Path) -> None:
+    story = """
+        0 08:00 GM g gen=1 proto=cooperative-sticky st=07:59 {A@h1: t → t-0,1}
+        1 08:01 GM g gen=2 proto=cooperative-sticky st=08:00:30 {A@h1: t (t-0,1) → t-0; B@h2: t → }
+        2 08:02 GM g gen=3 proto=range st=08:01:30 {A@h1: t → t-0; B@h2: t → t-1}
+    """
+
+    assert told(of_story(tmp_path, story), "no_assignment_ms") == [(None,), (None,), (30_000,)]
+
+
 def test_after_lost_generations_nobody_knows_how_long_an_empty_group_had_no_assignment(tmp_path: Path) -> None:
     story = """
         0 09:00 GM g gen=2 empty st=09:00

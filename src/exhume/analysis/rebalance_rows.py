@@ -43,10 +43,11 @@ class RebalanceRow(OfLog):
     `partitions_moved` have another owner than before, `partitions_lost` have none any more.
 
     `no_assignment_ms` is the time in which no partition was assigned: `exactly`, since the group became Empty; `at_least`, since the choice
-    of the leader (the log does not show the time of the joins before). `reconciliation_ms` is the time from the epoch to the batch in which
-    every member had reached its target. If that did not happen, `waiting` are the members without their target, at the next epoch or at the
-    end. A row is part of a storm if generations increased by one a minute or faster for ten minutes, and one client joined and left again
-    and again, or most generations changed no member.
+    of the leader (the log does not show the time of the joins before). It is null for a cooperative protocol, whose members keep their
+    partitions. `reconciliation_ms` is the time from the epoch to the batch in which every member had reached its target. If that did not
+    happen, `waiting` are the members without their target, at the next epoch or at the end. A row is part of a storm if generations
+    increased by one a minute or faster for ten minutes, and one client joined and left again and again, or most generations changed no
+    member.
     """
 
     record_offset: int

@@ -21,6 +21,8 @@ from exhume.arrow_rows import table_of
 
 #: Events that increase the generation or epoch.
 REBALANCE_EVENTS = ("rebalance", "emptied", "converted")
+#: Protocols whose members keep their partitions, or tasks, while they rebalance.
+_COOPERATIVE = ("cooperative-sticky", "stream", "compatible", "sessioned")
 
 
 def rebalances(memberships: Iterable[Membership], extents: LogExtents) -> pa.Table:
@@ -122,7 +124,7 @@ class _GroupRebalances:
         _note_moves(row, known, step, changes)
         row["causes"] = _classic_causes(step, known, changes, row) if event in REBALANCE_EVENTS else []
         self._note_hidden(row)
-        if event == "rebalance":
+        if event == "rebalance" and (self.empty_since_ms is not None or step.protocol not in _COOPERATIVE):
             _note_no_assignment(row, self.empty_since_ms, step.state_timestamp_ms, step.timestamp_ms)
         if not step.is_empty:
             self.empty_since_ms = None

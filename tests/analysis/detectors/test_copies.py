@@ -10,8 +10,9 @@ from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.findings import Findings
 from exhume.fixtures.log_writer import PartitionWriter, offset_commit
 
+from .files import decided
 from .incidents import hit, near_miss, undecidable
-from .story import said
+from .story import Story, said
 
 
 def test_different_records_at_the_same_offset_are_lost_on_one_side(tmp_path: Path) -> None:
@@ -19,7 +20,27 @@ def test_different_records_at_the_same_offset_are_lost_on_one_side(tmp_path: Pat
 
     assert (found.severity, found.confidence, found.first_record_offset) == ("incident", "proof", 900)
     assert "replicas broker-1 and broker-2 have different records at 2 offsets, from record 900 on" in found.sentence
-    assert "(leader epochs 4 and 5); the records of replica broker-1 are lost, for example g t-0 = 1500 (now 1200)" in found.sentence
+    assert (
+        "(leader epochs 4 and 5); the records of replica broker-1 are lost, with commits of 1 key: g t-0 = 1600 (now 1600)"
+        in found.sentence
+    )
+
+
+def test_every_key_with_lost_commits_has_its_two_values(tmp_path: Path) -> None:
+    keys = " | ".join(f"OC g t-{partition} = 1{partition:02}" for partition in range(40))
+    common = f"0 d0 10:00 [e=3] {keys}\n"
+    lost = " | ".join(f"OC g t-{partition} = 9{partition:02}" for partition in range(30))
+    kept = " | ".join(f"OC g t-{39 - partition} = 5{39 - partition:02}" for partition in range(30))
+    Story(f"{common}40 d0 10:01 [e=4] {lost}").write(tmp_path / "broker-1")
+    Story(f"{common}40 d0 10:01 [e=5] {kept}").write(tmp_path / "broker-2")
+    found = said(decided([tmp_path / "broker-1", tmp_path / "broker-2"], "IC-23"), "IC-23")
+
+    assert "with commits of 30 keys: g t-0 = 900 (now 100 as before), g t-1 = 901 (now 101 as before)" in found.sentence
+    assert "and 20 more" in found.sentence
+    assert isinstance(found.evidence, list)
+    texts = [row["what"] for row in found.evidence]
+    assert "lost commit: g t-29 = 929 (now 529)" in texts
+    assert sum(text.startswith("lost commit") for text in texts) == 30
 
 
 def test_above_the_high_watermark_they_are_a_tail(tmp_path: Path) -> None:

@@ -139,6 +139,16 @@ def test_a_partition_that_is_many_times_its_siblings_is_slow_to_load(tmp_path: P
     assert said(hit("IC-15", tmp_path, "a partition that is many times as large as the others"), "IC-15").offsets_partition == 3
 
 
+def test_the_bytes_of_a_large_partition_are_compared_with_its_live_bytes(tmp_path: Path) -> None:
+    found = said(hit("IC-15", tmp_path / "1", "a partition that is many times as large as the others"), "IC-15")
+    small = said(hit("IC-15", tmp_path / "2", "a small partition that is many times as large as the others"), "IC-15")
+
+    assert found.severity == "warn"
+    assert "about 359753 bytes" in found.sentence
+    assert small.severity == "info"
+    assert not near_miss("IC-15", tmp_path / "3", "many live keys")
+
+
 def test_old_releases_never_finish_a_log_of_empty_segments(tmp_path: Path) -> None:
     partition = tmp_path / "__consumer_offsets-3"
     partition.mkdir()

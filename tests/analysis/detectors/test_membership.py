@@ -37,6 +37,22 @@ def test_members_that_join_again_and_again_are_no_rolling_restart(tmp_path: Path
     assert finding.not_excluded == "partitions that were added again and again: members join again for them"
 
 
+# IC-18
+
+
+def test_clients_that_come_back_under_other_member_ids_came_back(tmp_path: Path) -> None:
+    story = """
+        0 d0 10:00:00  GM g gen=9 {A1@h1/a: t → t-0; B1@h2/b: t → t-1}
+        1 d0 10:00:05  OC g t-0 = {n} | OC g t-1 = {n}  240 × every 5 s
+        500 d0 11:00:00  OC other u-0 = {n}  5 × every 60 s
+        600 d0 13:05:00  GM g gen=10 {A2@h1/a: t → t-0,t-1}
+    """
+    finding = said(Story(story).findings(tmp_path, codes=["IC-18"]), "IC-18")
+
+    assert "1 of its 2 clients came back under other member ids" in finding.sentence
+    assert "none" not in finding.sentence
+
+
 # IC-11
 
 

@@ -87,6 +87,30 @@ def test_a_new_cluster_is_no_recreated_topic(tmp_path: Path) -> None:
     assert not near_miss("IC-35", tmp_path, "a new cluster")
 
 
+@pytest.mark.parametrize(("groups", "committed", "severity"), [(2, 5, "info"), (2, 90_000, "warn"), (12, 5, "warn")])
+def test_a_partition_of_a_new_cluster_begins_with_its_first_groups(tmp_path: Path, groups: int, committed: int, severity: str) -> None:
+    story = Story()
+    for number in (1, 2):
+        story.tell("0 d0 00:00 OC old t-0 = 5\n1 d6 00:00 OC old t-0 = 6", offsets_partition=number)
+    lines = [f"{number} d3 00:00 GM g{number} gen=1 {{A: t → t-0}}" for number in range(groups)]
+    lines += [f"{groups + number} d3 00:01 OC g{number} t-0 = {committed}" for number in range(groups)]
+    story.tell("\n".join(lines), offsets_partition=3)
+
+    assert said(story.findings(tmp_path, codes=["IC-35"]), "IC-35").severity == severity
+
+
+@pytest.mark.parametrize(("rise", "severity"), [(20_000, None), (200, "info"), (10, "incident")])
+def test_first_commits_of_a_new_cluster_are_as_old_as_its_groups_are_fast(tmp_path: Path, rise: int, severity: str | None) -> None:
+    lines = [f"{number} d3 00:00 GM g{number} gen=1 {{A: t → t-0}}" for number in range(12)]
+    for round_number in range(4):
+        offset = 100_000 + round_number * rise
+        commits = " | ".join(f"OC g{number} t-0 = {offset}" for number in range(12))
+        lines.append(f"{12 + 12 * round_number} d3 00:0{round_number + 1} {commits}")
+    found = Story("\n".join(lines)).findings(tmp_path, codes=["IC-35"])
+
+    assert [finding.severity for finding in found] == ([] if severity is None else [severity])
+
+
 def test_a_partition_that_is_younger_than_the_others(tmp_path: Path) -> None:
     found = said(hit("IC-35", tmp_path, "one partition is younger than the others"), "IC-35")
 

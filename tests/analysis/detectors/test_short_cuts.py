@@ -84,7 +84,12 @@ def _commits_of_groups(directory: Path) -> Iterator[list[dict[str, Any]]]:
         for chunk in record_chunks(SegmentReader(evidence, ReadOptions(), Findings())):
             for row in chunk.commits.to_pylist():
                 is_named = None not in (row["group"], row["topic"], row["partition"])
-                if is_named and row["committed_offset"] is not None and not row["is_tombstone"]:
+                if (
+                    is_named
+                    and row["crc_status"] in ("ok", "not_checked")
+                    and row["committed_offset"] is not None
+                    and not row["is_tombstone"]
+                ):
                     commits[row["replica"], row["offsets_partition"], row["group"]].append(row)
     yield from (commits[place] for place in sorted(commits, key=str))
 

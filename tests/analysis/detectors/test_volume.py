@@ -30,6 +30,12 @@ def test_a_group_for_each_run_is_an_explosion_with_its_pattern(tmp_path: Path) -
     assert "they hold 150 offsets of t, from /10.0.0.9" in found.sentence
 
 
+def test_groups_whose_hexadecimal_ids_have_only_digits_or_only_letters_count(tmp_path: Path) -> None:
+    found = said(hit("IC-14", tmp_path, "two hexadecimal parts in each id"), "IC-14")
+
+    assert "the ids of 150 groups match 'preview-<hex>-<hex>-tab'" in found.sentence
+
+
 def test_groups_without_their_first_records_are_undecidable(tmp_path: Path) -> None:
     assert said(undecidable("IC-14", tmp_path), "IC-14").confidence == "undecidable"
 

@@ -193,12 +193,12 @@ def _unexplained(case: Case) -> Check:
     if unknown is not None:
         return _finished(case, "undecidable", f"undecidable, because {unknown}", sizes=sizes)
     if not own and is_sound:
-        sentence = f"assignor {case.wanted_assignor!r} is not known; every partition has one owner that subscribes to it"
+        sentence = f"assignor {case.wanted_assignor!r} is not known; every assigned partition has one owner that subscribes to it"
         return _finished(case, "consistent", sentence, sizes=sizes)
     is_any = case.wanted.assignor == "auto"
     sentence = "no known assignor gives this assignment" if is_any else f"not the result of {titles([run.variant for run in own])}"
     if is_sound and case.step.kind == "classic":
-        sentence += "; every partition has one owner that subscribes to it: the leader may not be a Java client"
+        sentence += "; every assigned partition has one owner that subscribes to it: the leader may not be a Java client"
     expected = next((run.plan for run in reversed(own) if run.plan is not None and not run.had), None)
     return _finished(case, "not_explained", sentence, sizes=sizes, plan=expected)
 

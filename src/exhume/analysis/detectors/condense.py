@@ -34,7 +34,9 @@ from exhume.analysis.member_tables import MemberTable, MemberTableReader
 from exhume.analysis.number_columns import NONE, Int64s, numbers_of, or_none, rows_where
 from exhume.analysis.removals.tombstones import OffsetTombstone, OffsetTombstones
 from exhume.arrow_rows import Origin
+from exhume.codecs.columns.careful_batches import CRC_STATUSES
 from exhume.codecs.columns.record_blocks import RecordBlock
+from exhume.codecs.kernels import records, scan
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.log_pass import LogCollector, collect
 from exhume.codecs.record_chunks import RecordChunk, chunk_of
@@ -76,6 +78,7 @@ class Condenser(LogCollector):
         return [self]
 
     def add_records(self, block: RecordBlock) -> None:
+        block = _undamaged(block)
         if not len(block):
             return
         chunk = chunk_of(block)
@@ -323,6 +326,16 @@ class PartitionCondenser:
             silences=activity.silences.get(number, []),
             is_kept=self._names.key_count <= _FEW_KEYS,
         )
+
+
+def _undamaged(block: RecordBlock) -> RecordBlock:
+    """Return the records of this block without those of batches with a wrong checksum, or that are cut: no rule may rest on them."""
+    # Only the careful reader reads such batches.
+    if block.batches.careful is None or not len(block):
+        return block
+    damaged = [CRC_STATUSES.index("mismatch"), CRC_STATUSES.index("unreadable")]
+    is_damaged = np.isin(block.batches.columns[scan.IS_SOUND], damaged)[block.records[records.BATCH]]
+    return block.only(np.flatnonzero(~is_damaged)) if is_damaged.any() else block
 
 
 def _group_of(key: bytes) -> str | None:

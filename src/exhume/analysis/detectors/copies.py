@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -14,13 +15,15 @@ from exhume.analysis.detectors.cases import Epoch, PartitionCase, TopicCase
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.log_files import LogFiles
 from exhume.analysis.detectors.registry import Detector
-from exhume.analysis.detectors.report import EvidenceRow, Proof, counted, finding, next_step, span, undecidable
+from exhume.analysis.detectors.report import MORE_NAMED, EvidenceRow, Proof, counted, finding, next_step, span, undecidable
 from exhume.codecs.record_types import OFFSET_COMMIT_TYPES, decode_record
 from exhume.codecs.schemas import RecordRow
 from exhume.findings import Finding
 
 _COMPARED = ("partition_leader_epoch", "key", "value")
 _COLUMNS = ["record_offset", "timestamp_ms", *_COMPARED]
+#: The results of a checksum that make a record useless as evidence.
+_DAMAGED = pa.array(["mismatch", "unreadable"])
 #: The largest number of differences in the evidence.
 _MOST_DIFFERENCES = 25
 #: The least time without records before a new leader.
@@ -33,7 +36,7 @@ def find_replicas_diverge(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
 
     Leader epoch, key and value are compared, record by record: batches may differ after compaction. A record that only one replica has is
     no difference, since each replica is compacted on its own. Differences at or above a high watermark are a tail that a replica has not
-    truncated yet.
+    truncated yet. The evidence has every key with lost commits: its last lost value, and its last value on the other replica.
     """
     by_number: defaultdict[int | None, list[PartitionCase]] = defaultdict(list)
     for partition in case.partitions:
@@ -44,27 +47,44 @@ def find_replicas_diverge(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
         return
     for partitions in several:
         for one, other in combinations(partitions, 2):
-            differences, count = _differences(case.files, one, other)
-            if count:
-                yield _diverged(case.files, one, other, differences, count=count, inputs=inputs)
+            found = _differences(case.files, one, other)
+            if found.count:
+                yield _diverged(case.files, one, other, found, inputs=inputs)
 
 
-def _differences(files: LogFiles, one: PartitionCase, other: PartitionCase) -> tuple[list[tuple[RecordRow, RecordRow]], int]:
-    """Return the first records that differ at the same offset, and the number of all."""
-    found: list[tuple[RecordRow, RecordRow]] = []
-    count = 0
-    sides = [(batch.select(_COLUMNS) for batch in files.records(each.log_context.origin)) for each in (one, other)]
+@dataclass(slots=True)
+class _Differences:
+    """The records of two replicas that differ at the same offset: the first ones, the number of all, and the last of each key and side."""
+
+    first: list[tuple[RecordRow, RecordRow]] = field(default_factory=list)
+    count: int = 0
+    lasts: tuple[dict[bytes, RecordRow], dict[bytes, RecordRow]] = field(default_factory=lambda: ({}, {}))
+
+    def add(self, left: Sequence[RecordRow], right: Sequence[RecordRow]) -> None:
+        self.first += [*zip(left, right, strict=True)][: _MOST_DIFFERENCES - len(self.first)]
+        self.count += len(left)
+        for known, rows in zip(self.lasts, (left, right), strict=True):
+            known.update((row["key"], row) for row in rows if row["key"] is not None)
+
+
+def _undamaged_records(files: LogFiles, partition: PartitionCase) -> Iterator[pa.RecordBatch]:
+    """Yield the records of a replica without those of batches with a wrong checksum, or that are cut."""
+    for batch in files.records(partition.log_context.origin):
+        yield batch.filter(pc.invert(pc.is_in(batch["crc_status"], value_set=_DAMAGED))).select(_COLUMNS)
+
+
+def _differences(files: LogFiles, one: PartitionCase, other: PartitionCase) -> _Differences:
+    found = _Differences()
+    sides = [_undamaged_records(files, each) for each in (one, other)]
     for left, right in _side_by_side(*sides):
         differs = pa.array([False] * left.num_rows)
         for name in _COMPARED:
             same = pc.fill_null(pc.equal(left[name], right[name]), fill_value=False)
             both_null = pc.and_(pc.is_null(left[name]), pc.is_null(right[name]))
             differs = pc.or_(differs, pc.invert(pc.or_(same, both_null)))
-        count += pc.sum(differs).as_py() or 0
-        if len(found) < _MOST_DIFFERENCES:
-            pairs = (table.filter(differs).slice(0, _MOST_DIFFERENCES).to_pylist() for table in (left, right))
-            found += zip(*pairs, strict=True)
-    return found, count
+        if pc.any(differs).as_py():
+            found.add(*(table.filter(differs).to_pylist() for table in (left, right)))
+    return found
 
 
 def _side_by_side(left: Iterator[pa.RecordBatch], right: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.Table, pa.Table]]:
@@ -85,19 +105,19 @@ def _diverged(
     files: LogFiles,
     one: PartitionCase,
     other: PartitionCase,
-    differences: Sequence[tuple[RecordRow, RecordRow]],
+    differences: _Differences,
     *,
-    count: int,
     inputs: Inputs,
 ) -> Finding:
-    first = differences[0]
+    first = differences.first[0]
     offset = first[0]["record_offset"]
     # Formats 0 and 1 have no leader epoch.
     epochs = [-1 if row["partition_leader_epoch"] is None else row["partition_leader_epoch"] for row in first]
     # The followers take the records of the later leader.
     loser, winner = (0, 1) if epochs[0] <= epochs[1] else (1, 0)
     names = [each.log_context.replica for each in (one, other)]
-    lost = [text for pair in differences if (text := _lost(pair[loser], pair[winner])) is not None]
+    sides = one, other
+    lost = _lost_commits(files, sides[winner], differences.lasts[loser], offset)
     watermarks = [
         directory.high_watermark
         for each in (one, other)
@@ -106,33 +126,67 @@ def _diverged(
     is_tail = bool(watermarks) and offset >= min(watermarks)
     rows: list[EvidenceRow] = [
         {"record_offset": row["record_offset"], "timestamp_ms": row["timestamp_ms"], "what": f"replica {names[side]}: {_text(row)}"}
-        for pair in differences
+        for pair in differences.first
         for side, row in enumerate(pair)
     ]
+    rows += [each.row for each in lost]
+    keys = counted(len(lost), "key")
+    listed = ", ".join(each.sentence for each in lost[:MORE_NAMED]) + (
+        f" and {len(lost) - MORE_NAMED} more" if len(lost) > MORE_NAMED else ""
+    )
     return finding(
         "IC-23",
-        f"replicas {names[0]} and {names[1]} have different records at {counted(count, 'offset')}, from record {offset} on"
+        f"replicas {names[0]} and {names[1]} have different records at {counted(differences.count, 'offset')}, from record {offset} on"
         f" (leader epochs {epochs[0]} and {epochs[1]}); the records of replica {names[loser]} are lost"
-        f"{f', for example {lost[0]}' if lost else ''}",
+        f"{f', with commits of {keys}: {listed}' if lost else ''}",
         one.log_context,
         severity="info" if is_tail else "incident",
         confidence="possible" if is_tail else "proof",
         evidence=rows,
+        most_evidence=len(rows),
         not_excluded=["a tail above the high watermark, which a replica truncates when it follows the leader"] if is_tail else [],
         remedy=next_step("Compare the committed offsets by replica", inputs, "state", "--table", "offsets"),
     )
 
 
-def _lost(loser: RecordRow, winner: RecordRow) -> str | None:
-    """Describe a lost commit, and the committed offset at its place on the other replica; None for other records."""
-    decoded = decode_record(loser["key"], loser["value"])
-    if decoded.number not in OFFSET_COMMIT_TYPES or decoded.value is None:
-        return None
-    place = f"{decoded.key.get('group')} {decoded.key.get('topic')}-{decoded.key.get('partition')}"
-    kept = decode_record(winner["key"], winner["value"])
-    value = (kept.value or {}).get("committed_offset") if kept.key == decoded.key else None
-    now = "" if value is None else f" (now {value})"
-    return f"{place} = {decoded.value.get('committed_offset')}{now}"
+@dataclass(frozen=True, slots=True)
+class _LostCommit:
+    """The last lost commit of a key."""
+
+    record: RecordRow
+    #: The key in words, the lost value, and the last value on the other replica.
+    sentence: str
+
+    @property
+    def row(self) -> EvidenceRow:
+        return {
+            "record_offset": self.record["record_offset"],
+            "timestamp_ms": self.record["timestamp_ms"],
+            "what": f"lost commit: {self.sentence}",
+        }
+
+
+def _lost_commits(files: LogFiles, winner: PartitionCase, lost: Mapping[bytes, RecordRow], from_offset: int) -> list[_LostCommit]:
+    """Return the last lost commit of each key, with the last value of the key on the replica that keeps its records."""
+    wanted = pa.array([key for key in lost if decode_record(key, None).number in OFFSET_COMMIT_TYPES], pa.binary())
+    #: The record offset and value of the last record of each key.
+    now: dict[bytes, tuple[int, bytes | None]] = {}
+    for batch in _undamaged_records(files, winner) if len(wanted) else ():
+        own = batch.select(["record_offset", "key", "value"]).filter(pc.is_in(batch["key"], value_set=wanted))
+        now.update((key, (offset, value)) for offset, key, value in zip(*(column.to_pylist() for column in own.columns), strict=True))
+    found = []
+    for key in wanted.to_pylist():
+        record = lost[key]
+        decoded = decode_record(key, record["value"])
+        value = "a tombstone" if decoded.value is None else decoded.value.get("committed_offset")
+        offset, kept = now.get(key, (-1, None))
+        kept_value = (decode_record(key, kept).value or {}).get("committed_offset")
+        # A key without a record after the first difference has its earlier value.
+        since = "" if offset >= from_offset else " as before"
+        there = f"now {kept_value}{since}" if kept_value is not None else "now none"
+        place = f"{decoded.key.get('group')} {decoded.key.get('topic')}-{decoded.key.get('partition')}"
+        found.append(_LostCommit(record, f"{place} = {value} ({there})"))
+    return found
 
 
 def _text(row: RecordRow) -> str:

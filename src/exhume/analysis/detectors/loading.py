@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 from exhume.analysis.detectors.cases import GroupCase, LogContext, PartitionCase, TopicCase
+from exhume.analysis.detectors.commit_loops.columns import KeyColumn
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import MORE_NAMED, Proof, counted, finding, next_step, undecidable
@@ -25,7 +28,10 @@ _MOST_BYTES_FOR_ALL = 64 * 1024 * 1024
 _EITHER = ("3.9.1", "4.3.0")
 #: The first release that uses the coordinator of KIP-848 by default. Before, it was a preview.
 _OF_TODAY = (4, 0)
-_LARGE_SIBLING, _LEAST_LARGE_BYTES = 10, 10 * 1024 * 1024
+#: A large partition has more than so many times the bytes of the other partitions, and more than so many times its own live bytes.
+_LARGE_SIBLING = _LARGE_LIVE = 10
+#: Its load is slow if it has more bytes than this, or more than this in segments that the cleaner should have cleaned.
+_LEAST_LARGE_BYTES, _LEAST_CLOSED_BYTES = 10 * 1024 * 1024, 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +184,9 @@ def find_slow_load(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
     """A load is slow, or never ends in old releases.
 
     A group record is larger than the load buffer of 5 MiB: releases before 2.1.0 never finish the load. The newest segment is empty and
-    begins after a gap: releases before 2.5.0 never finish the load. Or a partition has more than 10 MiB, and more than ten times the median
-    of the other partitions of the same broker.
+    begins after a gap: releases before 2.5.0 never finish the load. Or a partition has more than ten times the median of the other
+    partitions of the same broker, and more than ten times its live bytes: a cleaner would remove the rest. It is only `info` if the
+    partition has less than 10 MiB, and less than 1 MiB or ten times its live bytes before the newest segment, which no cleaner touches.
     """
     for partition in case.partitions:
         for group in partition.groups:
@@ -234,21 +241,39 @@ def _larger_than_siblings(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
             size for (replica, number), size in sizes.items() if replica == log_context.replica and number != log_context.offsets_partition
         ]
         usual = median(siblings) if len(siblings) > 1 else own
-        if own > _LEAST_LARGE_BYTES and own > _LARGE_SIBLING * usual:
+        if own > _LARGE_SIBLING * usual and own > _LARGE_LIVE * (live := own * _live_share(partition)):
+            directory = case.files.directory(log_context.origin)
+            newest = directory.read_segments[-1].size_bytes if directory is not None else own
             yield finding(
                 "IC-15",
-                f"a load reads {own} bytes in {log_context.records} records; the median of the other {len(siblings)} partitions of this"
-                f" broker is {usual:.0f} bytes",
+                f"a load reads {own} bytes in {log_context.records} records, and about {live:.0f} bytes of them are live; the median of the"
+                f" other {len(siblings)} partitions of this broker is {usual:.0f} bytes",
                 log_context,
+                severity="warn" if own > _LEAST_LARGE_BYTES or own - newest > max(_LARGE_LIVE * live, _LEAST_CLOSED_BYTES) else "info",
                 evidence=[
                     {"record_offset": log_context.start_offset, "timestamp_ms": log_context.first_timestamp_ms, "what": "the log begins"}
                 ],
                 confidence="possible",
-                not_excluded=("many live keys: the size alone does not show the load time of present releases",),
+                not_excluded=("a load that is fast all the same: the size alone does not show the load time of present releases",),
                 remedy=next_step(
                     "See the groups that fill it, and the bytes that compaction would free", inputs, "growth", "--by", "group"
                 ),
             )
+
+
+def _live_share(partition: PartitionCase) -> float:
+    """Return the share of the live bytes among the bytes of all keys and values: about that of the file, which may be compressed."""
+    total = live = 0.0
+    for group in partition.groups:
+        sizes, commits, removed = (
+            group.keys.numbers(column).astype(np.float64) for column in (KeyColumn.BYTES, KeyColumn.COMMITS, KeyColumn.IS_REMOVED)
+        )
+        total += float(sizes.sum())
+        live += float((sizes / np.maximum(commits, 1))[removed == 0].sum())
+        lasts = {record.key: len(record.key) + len(record.value or b"") for record in group.records}
+        total += sum(len(record.key) + len(record.value or b"") for record in group.records)
+        live += sum(lasts.values())
+    return live / total if total else 1
 
 
 DETECTORS = (
@@ -268,6 +293,6 @@ DETECTORS = (
         title="A load that is slow, or never ends",
         section="The coordinator cannot read its log",
         in_topic=find_slow_load,
-        traps=("The size alone does not show the load time of present releases", "Many live keys need a large log"),
+        traps=("The size alone does not show the load time of present releases", "Many live keys need a large log: they are no finding"),
     ),
 )

@@ -11,6 +11,7 @@ from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import NAMED, counted, finding, span, undecidable
 from exhume.analysis.detectors.steps import judged, log_extents, who
+from exhume.analysis.member_changes import client_of
 from exhume.analysis.memberships import Member, Membership, TopicPartition
 from exhume.analysis.number_columns import NONE
 from exhume.analysis.rebalance_rows import may_be_storm, storms
@@ -117,11 +118,15 @@ def _ended(group: GroupCase, silence: Silence, before: Membership, after: Member
     gap = 0
     if before.generation is not None and after.generation is not None and not after.is_tombstone:
         gap = after.generation - before.generation - 1
+    clients_before = {client_of(member) for member in before.members.values()}
+    came_back = {client_of(member) for member in after.members.values()} & clients_before
     is_disjoint = bool(after.members) and not {*before.members} & {*after.members}
     if gap <= 0 and not is_disjoint:
         return
     signs = [f"the log has generation {before.generation} and then {after.generation}"] if gap > 0 else []
-    signs += ["none of its members came back"] if is_disjoint else []
+    if is_disjoint:
+        back = f"{len(came_back)} of its {counted(len(clients_before), 'client')} came back under other member ids"
+        signs.append(back if came_back else "none of its members came back")
     until_ms = after.timestamp_ms if after.timestamp_ms is not None else silence.to_timestamp_ms
     not_excluded = ["idle topics, and clients that commit changed offsets only"] if not _repeats(group) else []
     not_excluded.append("an application that stores its offsets elsewhere")

@@ -8,6 +8,7 @@ from itertools import chain, pairwise, zip_longest
 from statistics import median
 
 from exhume.analysis.detectors.cases import GroupCase, GroupRecord, PartitionCase, TopicCase
+from exhume.analysis.detectors.commit_loops.columns import KeyColumn
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.removal_evidence import (
@@ -22,7 +23,7 @@ from exhume.analysis.detectors.removal_evidence import (
 from exhume.analysis.detectors.report import Proof, counted, finding, some, span, undecidable
 from exhume.analysis.memberships import Membership
 from exhume.analysis.removals.causes import WINDOWS, Cause
-from exhume.durations import DAY_MS
+from exhume.durations import DAY_MS, HOUR_MS
 from exhume.findings import Confidence, Finding
 from exhume.moments import show_time
 
@@ -31,6 +32,8 @@ _BEGINNING_MS = 5 * 60_000
 _MANY_GROUPS = 10
 #: Groups of a new cluster commit lower offsets than this.
 _NEAR_ZERO = 10_000
+#: A group of a new cluster has read all records before its first commit in less than this time, at its usual speed.
+_NEW_DATA_MS = HOUR_MS
 
 
 def find_generation_restarts(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
@@ -238,8 +241,10 @@ def find_new_offsets_topic(case: TopicCase, inputs: Inputs) -> Iterator[Finding]
     """The offsets topic is newer than the data: it was wiped, recreated or replaced.
 
     Different topic ids in the partition directories of one replica prove it. A partition that begins at offset 0 more than a day after the
-    others makes it likely. So do many groups that begin at generation 1 within minutes of the first record, and commit offsets too high for
-    new topics. A log that does not begin at offset 0 has lost whole segments, which compaction alone never removes.
+    others makes it likely, if many groups begin there together, or their first offsets are too high for new topics; otherwise it is only
+    `info`, as in a new cluster. So do many groups that begin at generation 1 within minutes of the first record, and commit offsets too
+    high for new topics: 10,000 or more, and more than an hour of records at the speed of the group (`info` up to a day). A log that does
+    not begin at offset 0 has lost whole segments, which compaction alone never removes.
     """
     by_replica: dict[str | None, list[PartitionCase]] = {}
     for partition in case.partitions:
@@ -270,11 +275,20 @@ def _younger_partitions(partitions: Sequence[PartitionCase]) -> Iterator[Finding
     others_ms = median(time for time, _ in begun)
     for time, partition in begun:
         is_from_start = partition.log_context.start_offset == 0
-        if is_from_start and time - others_ms > DAY_MS and len(_first_generations(partition)) > 1:
+        begun_together = _first_generations(partition)
+        if is_from_start and time - others_ms > DAY_MS and len(begun_together) > 1:
             sentence = f"this partition begins at offset 0, {span(time - others_ms)} after the others, with groups at generation 1"
             traps = ["a partition that was added later", "a partition that no group belonged to before"]
+            # In a new cluster, too, a partition begins with its first groups: a few, which commit low offsets.
+            is_old_data = len(begun_together) >= _MANY_GROUPS or _is_older_than_log(_first_commits([partition]))
             yield finding(
-                "IC-35", sentence, partition.log_context, severity="warn", evidence=_first_generations(partition), not_excluded=traps
+                "IC-35",
+                sentence,
+                partition.log_context,
+                severity="warn" if is_old_data else "info",
+                confidence="likely" if is_old_data else "possible",
+                evidence=begun_together,
+                not_excluded=traps,
             )
 
 
@@ -292,6 +306,34 @@ def _first_generations(partition: PartitionCase) -> list[GroupRecord]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class _FirstCommit:
+    """The first committed offset of a key, and the time in which its group reads so many records; None if the speed is not known."""
+
+    committed_offset: int
+    age_ms: float | None
+
+
+def _first_commits(partitions: Sequence[PartitionCase]) -> list[_FirstCommit]:
+    found = []
+    for group in (group for partition in partitions for group in partition.groups):
+        keys = group.keys
+        numbers = keys.number_list(KeyColumn.FIRST_VALUE), keys.number_list(KeyColumn.HAS_FIRST_VALUE)
+        for value, has_value, rise, interval_ms in zip(*numbers, keys.usual_rises, keys.usual_intervals_ms, strict=True):
+            if has_value:
+                found.append(_FirstCommit(value, value / rise * interval_ms if rise and interval_ms else None))
+        group.forget()
+    return found
+
+
+def _is_older_than_log(committed: Sequence[_FirstCommit]) -> bool:
+    """Return True if most of these first commits are too high for topics as new as the log."""
+    if not committed or median(each.committed_offset for each in committed) < _NEAR_ZERO:
+        return False
+    ages_ms = [each.age_ms for each in committed if each.age_ms is not None]
+    return not ages_ms or median(ages_ms) > _NEW_DATA_MS
+
+
 def _common_beginning(partitions: Sequence[PartitionCase]) -> Iterator[Finding]:
     begun = [each.log_context.first_timestamp_ms for each in partitions if each.log_context.first_timestamp_ms is not None]
     if not begun or any(each.log_context.start_offset for each in partitions) or max(begun) - min(begun) > _BEGINNING_MS:
@@ -300,28 +342,33 @@ def _common_beginning(partitions: Sequence[PartitionCase]) -> Iterator[Finding]:
     count = sum(map(len, firsts.values()))
     if count < _MANY_GROUPS:
         return
-    committed = []
-    for group in (group for partition in partitions for group in partition.groups):
-        committed += group.keys.first_committed_offsets()
-        group.forget()
+    committed = _first_commits(partitions)
     about = next(partition.log_context for partition in partitions if firsts[partition.log_context.offsets_partition])
     if not committed:
         reason = f"{count} groups begin at generation 1 within minutes of the first record, as in a new cluster, and none has committed"
         yield undecidable("IC-35", reason, about, evidence=firsts[about.offsets_partition])
         return
-    if median(committed) < _NEAR_ZERO:
+    if not _is_older_than_log(committed):
         return
+    ages_ms = [each.age_ms for each in committed if each.age_ms is not None]
+    age = f", about {span(median(ages_ms))} of records at the usual speed" if ages_ms else ""
+    is_old = not ages_ms or median(ages_ms) >= DAY_MS
     sentence = (
         f"all logs begin at {show_time(min(begun))} with offset 0, and {count} groups at generation 1 within minutes, but half of the"
-        f" first committed offsets are {int(median(committed))} or higher: the data is older than the offsets topic"
+        f" first committed offsets are {int(median(each.committed_offset for each in committed))} or higher{age}: the data is older than"
+        " the offsets topic"
     )
     yield finding(
         "IC-35",
         sentence,
         about,
-        severity="incident",
+        severity="incident" if is_old else "info",
+        confidence="likely" if is_old else "possible",
         evidence=firsts[about.offsets_partition],
-        not_excluded=["a new cluster whose topics were mirrored from another"],
+        not_excluded=[
+            "a new cluster whose topics were mirrored from another",
+            *([] if is_old else ["a new cluster whose producers began before its consumers"]),
+        ],
         remedy="Find an older copy of the offsets topic; exhume reset-plan plans the return to its offsets",
     )
 

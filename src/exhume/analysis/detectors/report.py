@@ -56,6 +56,7 @@ def finding(
     member_id: str | None = None,
     not_excluded: Iterable[str] = (),
     remedy: str | None = None,
+    most_evidence: int = _MOST_EVIDENCE,
 ) -> Finding:
     """Return a finding about a group, a key (with its `log_context`), or a log (with an optional `group`).
 
@@ -68,8 +69,8 @@ def finding(
     times = [row["timestamp_ms"] for row in rows if row["timestamp_ms"] is not None]
     if isinstance(about, KeyHistory):
         topic, partition = about.topic, about.partition
-    if len(rows) > _MOST_EVIDENCE:
-        rows = [*rows[: _MOST_EVIDENCE // 2], *rows[-_MOST_EVIDENCE // 2 :]]
+    if len(rows) > most_evidence:
+        rows = [*rows[: most_evidence // 2], *rows[-most_evidence // 2 :]]
     return Finding(
         code=code,
         sentence=sentence,

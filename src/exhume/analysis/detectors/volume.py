@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from statistics import median
 
@@ -11,6 +10,7 @@ from exhume.analysis.detectors.cases import GroupCase, PartitionCase, TopicCase
 from exhume.analysis.detectors.commit_loops.columns import KeyColumn
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyHistory
+from exhume.analysis.detectors.name_patterns import by_pattern
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import EvidenceRow, counted, finding, next_step, span, undecidable
 from exhume.durations import DAY_MS, HOUR_MS
@@ -19,11 +19,6 @@ from exhume.findings import Finding
 _HOT_MINUTES = 10
 _MOST_SHARE, _LEAST_SHARE_BYTES = 0.5, 10 * 1024 * 1024
 _MOST_IDS, _SHORT_LIFE_MS = 100, HOUR_MS
-_VARYING = (
-    (re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"), "<uuid>"),
-    (re.compile(r"(?=[0-9a-fA-F]*[0-9])(?=[0-9a-fA-F]*[a-fA-F])[0-9a-fA-F]{8,}"), "<hex>"),
-    (re.compile(r"[0-9]+"), "<n>"),
-)
 #: The number of groups of a pattern whose members are read.
 _SAMPLED = 20
 #: The defaults of `message.max.bytes` and `offset.metadata.max.bytes`.
@@ -82,28 +77,17 @@ def _flood(group: GroupCase, hot: Sequence[KeyHistory]) -> Finding:
 
 
 def find_group_explosion(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
-    """More than a hundred groups whose ids differ only in a UUID, in hexadecimal digits or in a number, and that exist for a short time.
+    """More than a hundred groups whose ids differ only in UUIDs, hexadecimal digits, dates or numbers, and that exist for a short time.
 
     The median group exists for less than an hour, and none has more than one member. The time counts from the first to the last record of
     the group, if the log is complete there. Expired groups left no record, so only the others are counted. Members are read in twenty
     groups of each pattern.
     """
-    by_pattern: defaultdict[str, list[GroupCase]] = defaultdict(list)
     for replica in dict.fromkeys(partition.log_context.replica for partition in case.partitions):
-        for partition in case.partitions:
-            if partition.log_context.replica == replica:
-                for group in partition.groups:
-                    by_pattern[_pattern(group.group)].append(group)
-        for pattern, groups in by_pattern.items():
-            if len(groups) > _MOST_IDS:
-                yield from _explosion(pattern, groups)
-        by_pattern.clear()
-
-
-def _pattern(name: str) -> str:
-    for varying, placeholder in _VARYING:
-        name = varying.sub(placeholder, name)
-    return name
+        groups = [group for partition in case.partitions if partition.log_context.replica == replica for group in partition.groups]
+        for pattern, alike in by_pattern(groups, [group.group for group in groups]).items():
+            if len(alike) > _MOST_IDS:
+                yield from _explosion(pattern, alike)
 
 
 def _explosion(pattern: str, groups: Sequence[GroupCase]) -> Iterator[Finding]:

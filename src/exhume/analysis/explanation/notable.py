@@ -32,8 +32,16 @@ def notable(facts: GroupFacts) -> Iterator[Sentence]:
     for rewind in rewinds[-_MOST_REWINDS:]:
         yield _rewind(facts, rewind)
     if not rewinds and facts.commits:
+        lower = list(_lower_after_removals(facts))
         records = records_of([facts.commits[0], facts.commits[-1]])
-        yield Sentence("No commit in the log set an offset back", records)
+        if lower:
+            held, row = lower[-1]
+            way = f"from {committed(held)} to {committed(row)}"
+            text = f"After a removal, {counted(len(lower), 'commit')} began below the removed offset, the last of"
+            key = partitions([topic_partition(row)])
+            yield Sentence(f"{text} {key}: {way}", records_of([row for pair in lower for row in pair]))
+        else:
+            yield Sentence("No commit in the log set an offset back", records)
     found = [finding for finding in facts.findings if finding.code not in _IN_OTHER_SECTIONS]
     for finding in found[:_MOST_FINDINGS]:
         offsets = (finding.first_record_offset, finding.last_record_offset)
@@ -53,6 +61,20 @@ def _rewinds(facts: GroupFacts) -> Iterator[list[_Rewind]]:
         if held is not None and is_rewind(held, row):
             by_append.setdefault((row["path"], row["byte_position"]), []).append((held, row))
     yield from by_append.values()
+
+
+def _lower_after_removals(facts: GroupFacts) -> Iterator[_Rewind]:
+    """Yield the first commits of keys after their removal that are below the removed offset, each with the commit that was removed."""
+    removed: dict[tuple[str, int], HistoryRow] = {}
+    for held, row in position_changes(facts.history, by_producer_id=facts.profile.coordinator == "java"):
+        key = topic_partition(row)
+        if row["is_tombstone"]:
+            if held is not None:
+                removed[key] = held
+        elif held is None and key in removed:
+            before = removed.pop(key)
+            if is_rewind(before, row):
+                yield before, row
 
 
 def _rewind(facts: GroupFacts, rewind: Sequence[_Rewind]) -> Sentence:
