@@ -149,7 +149,7 @@ def test_releases_before_the_newest_keep_the_versions_that_they_know() -> None:
 
     # 3.7 to 3.9 take any other version for the nearest one that they know.
     assert {known.pop("3.7.2"), known.pop("3.9.2")} == {(range(5), None)}
-    assert known.pop("4.3.1") == (range(6), range(6))
+    assert known.pop("4.4.0") == (range(6), range(6))
     assert set(known.values()) == {(range(5), range(5))}
 
 
@@ -230,7 +230,7 @@ def type_24(monkeypatch: pytest.MonkeyPatch) -> RecordType:
         "consumer",
         cast("Role", "quota"),
         consumer_group.GROUP_KEY,
-        (ValueLayout("4.4+", message),),
+        (ValueLayout("4.5+", message),),
     )
     monkeypatch.setitem(RECORD_TYPES, 24, row)
     return row
@@ -537,8 +537,8 @@ def test_without_its_row_a_codec_is_not_known(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def range_4_4() -> Iterator[Variant]:
-    """`range` of clients from 4.4 on: the last member comes first."""
+def range_4_5() -> Iterator[Variant]:
+    """`range` of clients from 4.5 on: the last member comes first."""
 
     def run(spec: GroupSpec) -> GroupAssignment:
         turned = {member.member_id: str(len(spec.members) - place) for place, member in enumerate(spec.members)}
@@ -546,25 +546,25 @@ def range_4_4() -> Iterator[Variant]:
         answer = range_by_member_id(renamed)
         return GroupAssignment({member_id: answer.assigned[name] for member_id, name in turned.items()})
 
-    variant = Variant("range", "client", "4.4", None, ("4.4.0",), (), run)
+    variant = Variant("range", "client", "4.5", None, ("4.5.0",), (), run)
     VARIANTS.append(variant)
     yield variant
     VARIANTS.remove(variant)
 
 
-def test_an_assignor_of_a_new_release_explains_an_assignment(range_4_4: Variant, opened: Opened, tmp_path: Path) -> None:
+def test_an_assignor_of_a_new_release_explains_an_assignment(range_4_5: Variant, opened: Opened, tmp_path: Path) -> None:
     Story("0 d0 10:00 GM g gen=1 {A: t → t-2,3; B: t → t-0,1}").write(tmp_path / "log")
 
     with opened() as topic:
         (explained,) = topic.assignments(groups=["g"]).verdicts.to_pylist()
-        (expected,) = topic.assignments(groups=["g"], expected="range", release="4.4").verdicts.to_pylist()
-        (older,) = topic.assignments(groups=["g"], expected="range", release="4.3").verdicts.to_pylist()
+        (expected,) = topic.assignments(groups=["g"], expected="range", release="4.5").verdicts.to_pylist()
+        (older,) = topic.assignments(groups=["g"], expected="range", release="4.4").verdicts.to_pylist()
 
-    assert (explained["verdict"], explained["explained_by"]) == ("as_expected", "range of Java clients 4.4 and later")
-    assert (expected["verdict"], expected["explained_by"]) == ("as_expected", "range of Java clients 4.4 and later")
+    assert (explained["verdict"], explained["explained_by"]) == ("as_expected", "range of Java clients 4.5 and later")
+    assert (expected["verdict"], expected["explained_by"]) == ("as_expected", "range of Java clients 4.5 and later")
     assert older["verdict"] != "as_expected"
-    assert variant_for("client", "range", "4.4.1") is range_4_4
-    assert "| `range` | leader of a classic group | 4.4 and later | nothing more | 4.4.0 |" in generate_docs._variants()
+    assert variant_for("client", "range", "4.5.1") is range_4_5
+    assert "| `range` | leader of a classic group | 4.5 and later | nothing more | 4.5.0 |" in generate_docs._variants()
 
 
 def test_without_its_row_the_type_is_not_known() -> None:

@@ -209,7 +209,7 @@ def test_an_unknown_group_names_those_near_by(log: Path) -> None:
 
 
 def test_an_unknown_release_names_those_there_are(log: Path) -> None:
-    with exhume.open(log) as topic, pytest.raises(exhume.RequestError, match=r"4\.3"):
+    with exhume.open(log) as topic, pytest.raises(exhume.RequestError, match=r"4\.4"):
         topic.state(release="0.1")
 
 

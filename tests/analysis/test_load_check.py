@@ -53,7 +53,7 @@ def test_by_default_every_span_of_releases_is_tried_both_ways_of_stopping(tmp_pa
         checked = topic.load_check()
 
     assert set(checked["stop"].to_pylist()) == {"clean", "unclean"}
-    assert {"0.9.0.1", "0.11.0.0", "2.8.2", "3.9.2", "3.9.2-new", "4.3.1"} <= set(checked["release"].to_pylist())
+    assert {"0.9.0.1", "0.11.0.0", "2.8.2", "3.9.2", "3.9.2-new", "4.3.1", "4.4.0"} <= set(checked["release"].to_pylist())
     refused = {row["release"] for row in checked.to_pylist() if row["outcome"] != "loaded"}
     assert refused == {"0.9.0.1", "0.10.0.1", "0.10.1.1", "0.10.2.2"}  # these have no message format 2
 

@@ -164,7 +164,7 @@ def test_damage_that_makes_an_answer_partial_is_exit_1_and_is_said_on_standard_e
         (("state", DEMO, "--table", "nope"), "pending_offsets"),
         (("state", DEMO, "--output", "jsonl"), "--table"),
         (("state", DEMO, "--output", "parquet"), "--output-file"),
-        (("state", DEMO, "--release", "0.1"), "4.3"),
+        (("state", DEMO, "--release", "0.1"), "4.4.0"),
         (("state", DEMO, "--group", "fraud"), "fraud-scoring"),
         (("state", DEMO, "--topics", "/there/is/nothing"), "Check the path"),
         (("dump", DEMO, "--output-file", "/there/is/no/directory"), "--output-file"),

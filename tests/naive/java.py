@@ -1,4 +1,4 @@
-"""The Java coordinator, 3.7 to 4.3: every record at once."""
+"""The Java coordinator, 3.7 to 4.4: every record at once."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class _Java:
         epoch = 0 if self.run.release < (4, 3) else 1
         self.groups[name] = {
             "type": group_type, "epoch": epoch, "target epoch": epoch, "members": {}, "targets": set(), "owners": {},
-            "validated": 0, "topology": None,
+            "validated": 0 if self.run.release < (4, 4) else -1, "topology": None,
         }  # fmt: skip
         return self.groups[name]
 

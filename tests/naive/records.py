@@ -197,7 +197,7 @@ def classic_group(run: Load, record: Record, version: int, value: dict[str, Any]
 
 def _fatal_problems(run: Load) -> set[str]:
     """What of a subscription a load does not survive."""
-    if run.release < (2, 7):
+    if run.release < (2, 7) or run.is_from(("4.2.2", "4.2.2"), ("4.4.0", None)):
         return set()
     if run.is_from(("2.7.0", "2.8.1"), ("3.0.0", "3.0.1"), ("3.1.0", "3.1.1"), ("3.2.0", "3.2.2")):
         return {"null"}

@@ -218,7 +218,7 @@ def test_an_offset_without_its_group_stays_in_the_java_coordinator() -> None:
     assert due_ms(partition_state(orders=commit()), "4.3.0") is None
 
 
-@pytest.mark.parametrize(("release", "is_left"), [("4.0.0", False), ("4.1.0", True), ("4.3.0", True)])
+@pytest.mark.parametrize(("release", "is_left"), [("4.0.0", False), ("4.1.0", True), ("4.4.0", True)])
 def test_an_empty_share_group_goes_in_4_0_alone(release: str, *, is_left: bool) -> None:
     done = expire(partition_state(ShareGroupState("g", 0, 3, 3)), 0, _MS_PER_DAY, profile_for(release))
 
@@ -256,6 +256,17 @@ def test_a_group_whose_tombstones_would_be_refused_keeps_a_whole_pass_from_writi
     assert done.failure is not None
     assert "stuck" in done.failure
     assert (done.partition_state, done.tombstones) == (held, [])
+
+
+@pytest.mark.parametrize(("release", "fails"), [("4.0.2", True), ("4.1.2", False), ("4.3.1", False), ("4.4.0", True)])
+def test_offsets_of_a_share_group_keep_a_whole_run_from_writing_in_4_0_and_4_4(release: str, *, fails: bool) -> None:
+    held = partition_state(ShareGroupState("g", 0, 3, 3), empty("hollow"), orders=commit())
+
+    done = expire(held, 2 * _MS_PER_DAY, _MS_PER_DAY, profile_for(release))
+
+    assert (done.failure is not None) == fails
+    assert ("hollow" in done.partition_state.groups) == fails
+    assert "g" in done.partition_state.groups
 
 
 def test_a_group_goes_with_the_last_of_its_offsets() -> None:

@@ -50,6 +50,37 @@ def outcome(state: CoordinatorState) -> str:
 TRANSACTION = {"producer_id": 7, "producer_epoch": 1, "base_sequence": 0, "is_transactional": True}
 
 
+@pytest.mark.parametrize(
+    ("release", "expected"),
+    [("2.6.3", "loaded"), ("2.8.2", "aborted"), ("4.2.1", "aborted"), ("4.2.2", "loaded"), ("4.3.1", "aborted"), ("4.4.0", "loaded")],
+)
+@pytest.mark.parametrize("subscription", [b"\0\0\xff\xff\xff\xff", b"\0\0\0\0\0\1\0\x09short"], ids=["null", "longer than its bytes"])
+def test_a_subscription_that_cannot_be_parsed_ends_the_loads_of_some_releases(
+    tmp_path: Path, subscription: bytes, release: str, expected: str
+) -> None:
+    member = {"member_id": "m1", "client_id": "c", "client_host": "/h", "session_timeout_ms": 1, "assignment": b""}
+    value = {"protocol_type": "consumer", "generation": 1, "protocol": "range", "leader": "m1"}
+    group = group_metadata("carts", value | {"members": [member | {"subscription": subscription}]})
+
+    state = load(tmp_path, lambda log: log.append([group, commit(100)]), release=release)
+
+    assert outcome(state) == expected
+    assert committed(state) == ({"billing": 100} if expected == "loaded" else {})
+
+
+@pytest.mark.parametrize(("release", "expected"), [("4.3.1", "Reconciling"), ("4.4.0", "NotReady")])
+def test_a_topology_without_a_group_record_counts_as_validated_before_4_4(tmp_path: Path, release: str, expected: str) -> None:
+    streams_member: dict[str, Any] = {
+        "group_instance_id": None, "rack_id": None, "client_id": "c", "client_host": "/h", "rebalance_timeout_ms": 1, "topology_epoch": 0,
+        "process_id": "p", "user_endpoint": None, "client_tags": [],
+    }  # fmt: skip
+    topology = record(23, {"topology_epoch": 0, "subtopologies": []})
+
+    state = load(tmp_path, lambda log: log.append([record(19, streams_member), topology]), release=release)
+
+    assert [row["group_state"] for row in state.groups.to_pylist()] == [expected]
+
+
 @pytest.mark.parametrize(("release", "expected"), [("2.8.2", {"billing": 100}), ("4.3.0", {})])
 def test_a_pending_commit_comes_back_behind_a_plain_tombstone_in_the_scala_coordinator_only(
     tmp_path: Path, release: str, expected: dict[str, int]

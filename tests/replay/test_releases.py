@@ -16,7 +16,8 @@ from exhume.replay.releases import all_spans, is_newer_than_known, java_spans, p
 @pytest.mark.parametrize(
     ("asked", "first", "name", "coordinator"),
     [
-        ("4.2", "4.2.1", "4.2.1", "java"),
+        ("4.2", "4.2.2", "4.2.2", "java"),
+        ("4.2.1", "4.2.1", "4.2.1", "java"),
         ("4.2.0", "4.2.0", "4.2.0", "java"),
         ("2.8", "2.8.2", "2.8.2", "classic"),
         ("2.5.1", "2.5.0", "2.5.1", "classic"),
@@ -29,7 +30,8 @@ from exhume.replay.releases import all_spans, is_newer_than_known, java_spans, p
         ("0.10.2.2", "0.10.2.0", "0.10.2.2", "classic"),
         ("1.0.0", "0.11.0.1", "1.0.0", "classic"),
         ("4.3", "4.3.0", "4.3.1", "java"),
-        (None, "4.3.0", "4.3.1", "java"),
+        ("4.4", "4.4.0", "4.4.0", "java"),
+        (None, "4.4.0", "4.4.0", "java"),
     ],
 )
 def test_a_release_finds_the_span_it_lies_in(asked: str | None, first: str, name: str, coordinator: str) -> None:
@@ -41,8 +43,8 @@ def test_a_release_finds_the_span_it_lies_in(asked: str | None, first: str, name
 def test_a_release_behind_the_newest_takes_the_newest_rules_and_can_be_told() -> None:
     assert profile_for("9.1").first == all_spans()[-1].first
     assert is_newer_than_known("9.1")
-    assert is_newer_than_known("4.4")
-    assert not is_newer_than_known("4.3")
+    assert is_newer_than_known("4.5")
+    assert not is_newer_than_known("4.4")
     assert not is_newer_than_known("2.8.2")
 
 

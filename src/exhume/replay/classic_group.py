@@ -59,12 +59,12 @@ class ClassicGroupRules(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class JavaGroupRules:
-    """The rules of the Java coordinator."""
+    """The rules of the Java coordinator. Its releases differ in `subscription` alone."""
 
+    subscription: Subscription
     instance_twice_aborts: bool = True
     member_twice_aborts: bool = True
     parses_subscriptions: bool = True
-    subscription: Subscription = "null_and_length_abort"
     state_timestamp_versions: frozenset[int] = frozenset({2, 3, 4})
     keeps_memberless_protocol_type: bool = True
     null_protocol_is_readable: bool = True

@@ -17,7 +17,7 @@ The expiry task also removes an Empty group without offsets (from 0.10.1) and wi
 flight protect their offsets, but they are not in the log.
 
 Source: GroupMetadataManager.deleteExpiredOffsets (0.9 to 0.10.0), cleanupGroupMetadata, GroupMetadata.removeExpiredOffsets (to 3.9);
-OffsetMetadataManager.cleanupExpiredOffsets, createGroupTombstoneRecords of each group type (3.7 to 4.3).
+OffsetMetadataManager.cleanupExpiredOffsets, createGroupTombstoneRecords of each group type (3.7 to 4.4).
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def expire(partition_state: PartitionState, now_ms: int, retention_ms: int, prof
     groups = due_groups(partition_state, offsets, now_ms, profile)
     late = _groups_removed_a_pass_later(partition_state, profile)
     removed = {name for name, due in groups.items() if due.is_past(now_ms) and name not in late}
-    failure = next((reason for name in sorted(removed) if (reason := _refusal(partition_state.groups[name]))), None)
+    failure = _failure(partition_state, removed, profile)
     if failure is not None:
         return Expired(partition_state, [], offsets, groups, failure)
     after = PartitionState(
@@ -340,6 +340,16 @@ def _groups_removed_a_pass_later(partition_state: PartitionState, profile: Broke
         return frozenset()
     opened = {name for transaction in partition_state.transactions.values() for name in transaction.groups}
     return frozenset(opened & {key[0] for key in partition_state.offsets})
+
+
+def _failure(partition_state: PartitionState, removed: set[str], profile: BrokerProfile) -> str | None:
+    """Return the reason why a run of the expiry task removes nothing; None: it does."""
+    if isinstance(profile, JavaProfile) and profile.share_offsets_stop_expiry:
+        with_offsets = {key[0] for key in partition_state.offsets}
+        for name in sorted(with_offsets):
+            if isinstance(partition_state.groups.get(name), ShareGroupState):
+                return f"share group {name!r} has committed offsets, at which the expiry task of this release fails"
+    return next((reason for name in sorted(removed) if (reason := _refusal(partition_state.groups[name]))), None)
 
 
 def _refusal(group: Group) -> str | None:

@@ -123,6 +123,10 @@ class JavaProfile(BrokerProfile):
 
     #: The epochs of a modern group before a record sets them (KAFKA-20268).
     initial_epoch: int = 1
+    #: The validated topology epoch of a streams group before a record sets it.
+    initial_validated_topology_epoch: int = -1
+    #: The errors of a subscription that end the load: none (KAFKA-20570), or a null and an overlong length.
+    subscription: Literal["tolerated", "null_and_length_abort"] = "tolerated"
     #: Record types whose value creates a missing group.
     creating_types: frozenset[int]
     #: Record types of which a record for a missing group or member ends the load (KAFKA-17306, KAFKA-19453).
@@ -142,6 +146,8 @@ class JavaProfile(BrokerProfile):
     transaction_keeps_group: Literal["never", "with_offsets", "always"] = "always"
     #: The expiry task removes an Empty share group, like others.
     share_groups_expire: bool = False
+    #: The expiry task fails at a share group with committed offsets, and removes nothing from the offsets partition.
+    share_offsets_stop_expiry: bool = True
     #: A target assignment epoch below -1 ends the load.
     negative_epoch_aborts: bool = True
     #: Record types that are decoded and then refused.

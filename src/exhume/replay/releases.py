@@ -232,6 +232,8 @@ def java_spans() -> tuple[JavaProfile, ...]:
             require_stable="ignored",
             defects=("KAFKA-14505", "KAFKA-16147", "KAFKA-17306", "KAFKA-18672", "KAFKA-19163"),
             initial_epoch=0,
+            initial_validated_topology_epoch=0,
+            subscription="null_and_length_abort",
             negative_epoch_aborts=False,
             creating_types=numbers(family="consumer", role=("group", "member")),
             missing_aborts=consumer_3_7,
@@ -244,6 +246,7 @@ def java_spans() -> tuple[JavaProfile, ...]:
             reconciled_by="target_epoch",
             commit_interval=None,
             fences_members=False,
+            share_offsets_stop_expiry=False,
         )
     ]
 
@@ -275,6 +278,7 @@ def java_spans() -> tuple[JavaProfile, ...]:
         replaces_simple=frozenset({"consumer"}),
         refused_types=numbers(family="share", role="share_state"),
         share_groups_expire=True,
+        share_offsets_stop_expiry=True,
         defects=("KAFKA-19163", "KAFKA-19453", "KAFKA-19862"),
     )
     then("4.0.1", "4.0.1", transaction_keeps_group="always", defects=("KAFKA-19453", "KAFKA-19862"))
@@ -290,6 +294,7 @@ def java_spans() -> tuple[JavaProfile, ...]:
         streams_ownership_is_strict=True,
         refused_types=frozenset(),
         share_groups_expire=False,
+        share_offsets_stop_expiry=False,
         streams_never_ready=True,
         commit_interval=None,
         defects=("KAFKA-19661", "KAFKA-19862", "KAFKA-20254"),
@@ -298,14 +303,25 @@ def java_spans() -> tuple[JavaProfile, ...]:
     then("4.1.2", "4.1.2", ownership="monotonic", streams_ownership_is_strict=False, defects=("KAFKA-19661", "KAFKA-20254", "KAFKA-20845"))
     then("4.2.0", "4.2.0", streams_never_ready=False, defects=("KAFKA-20254", "KAFKA-20570", "KAFKA-20845"))
     then("4.2.1", "4.2.1", replaces_simple=frozenset({"consumer", "streams"}), defects=("KAFKA-20570", "KAFKA-20845"))
+    then("4.2.2", "4.2.2", subscription="tolerated", defects=())
     then(
         "4.3.0",
         "4.3.1",
+        subscription="null_and_length_abort",
+        defects=("KAFKA-20570", "KAFKA-20845"),
+        initial_epoch=1,
+        negative_epoch_aborts=True,
+    )
+    then(
+        "4.4.0",
+        "4.4.0",
         values=values_newest,
         value_versions=_accepted(values_newest),
         creating_types=modern_newest,
-        initial_epoch=1,
-        negative_epoch_aborts=True,
+        initial_validated_topology_epoch=-1,
+        subscription="tolerated",
+        share_offsets_stop_expiry=True,
+        defects=(),
     )
     return tuple(map(_without_later_codecs, spans))
 

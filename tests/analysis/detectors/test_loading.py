@@ -60,7 +60,7 @@ def test_orders_of_consumer_groups_have_codes_of_their_own(
 
     assert ((found.severity, found.first_record_offset), found.confidence) == (told, "proof")
     assert sentence in found.sentence
-    assert ("4.3.1" in found.sentence) == (found.severity == "incident")
+    assert ("4.4.0" in found.sentence) == (found.severity == "incident")
 
 
 def test_a_group_that_no_release_loads_is_an_incident(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ Assignors iterate over HashMaps and HashSets. Where loads tie, this order decide
 codes of the keys, from the capacity of the table, and, inside a bucket, from the order of insertion. Java turns buckets of eight or more
 keys into trees; this module does not.
 
-Source: HashMap, String.hashCode and String.compareTo of the Java platform; TopicPartition and Uuid, Kafka 0.10 to 4.3.
+Source: HashMap, String.hashCode and String.compareTo of the Java platform; TopicPartition and Uuid, Kafka 0.10 to 4.4.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Racks matter if a member and a replica share one, unless every partition has a replica in every rack. `ServerRacks` are the racks as the
 coordinator of 3.7 uses them; no later release does.
 
-Source: AbstractPartitionAssignor.useRackAwareAssignment, Kafka 3.5 to 4.3; AbstractUniformAssignmentBuilder.RackInfo, Kafka 3.7.
+Source: AbstractPartitionAssignor.useRackAwareAssignment, Kafka 3.5 to 4.4; AbstractUniformAssignmentBuilder.RackInfo, Kafka 3.7.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@
     0.10 - 2.3   members by member id
     2.4 -        static members first
 
-Source: RangeAssignor and RoundRobinAssignor of the clients, Kafka 0.10 to 4.3; RangeAssignor of the group coordinator, Kafka 3.7 to 4.3.
+Source: RangeAssignor and RoundRobinAssignor of the clients, Kafka 0.10 to 4.4; RangeAssignor of the group coordinator, Kafka 3.7 to 4.4.
 """
 
 from __future__ import annotations

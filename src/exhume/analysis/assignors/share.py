@@ -4,7 +4,7 @@
     4.1         a partition for each member by the hash of its id, then its previous partitions, then the rest in turn
     4.2 -       the same number of members for each partition and of partitions for each member; per topic where subscriptions differ
 
-Source: SimpleAssignor, SimpleHomogeneousAssignmentBuilder and SimpleHeterogeneousAssignmentBuilder, Kafka 3.9 to 4.3.
+Source: SimpleAssignor, SimpleHomogeneousAssignmentBuilder and SimpleHeterogeneousAssignmentBuilder, Kafka 3.9 to 4.4.
 """
 
 from __future__ import annotations

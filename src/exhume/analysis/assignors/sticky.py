@@ -12,7 +12,7 @@
 
 A cooperative assignor removes from its plan the partitions that another member still owns. It changes nothing else.
 
-Source: AbstractStickyAssignor, StickyAssignor and CooperativeStickyAssignor, Kafka 0.11 to 4.3.
+Source: AbstractStickyAssignor, StickyAssignor and CooperativeStickyAssignor, Kafka 0.11 to 4.4.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The sticky assignors where subscriptions differ (up to 2.5.0: always): keep what is valid, then move partitions until balanced.
 
-Source: AbstractStickyAssignor.generalAssign and GeneralAssignmentBuilder, Kafka 2.4 to 4.3.
+Source: AbstractStickyAssignor.generalAssign and GeneralAssignmentBuilder, Kafka 2.4 to 4.4.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A member of `sticky` claims partitions in its user data, a member of `cooperative-sticky` by the owned partitions in its subscription.
 Claims carry a generation. The versions differ in how they treat claims of several generations, and two claims to one partition.
 
-Source: AbstractStickyAssignor.allSubscriptionsEqual, StickyAssignor.memberData and CooperativeStickyAssignor.memberData, Kafka 2.4 to 4.3.
+Source: AbstractStickyAssignor.allSubscriptionsEqual, StickyAssignor.memberData and CooperativeStickyAssignor.memberData, Kafka 2.4 to 4.4.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     2.5.1 - 2.8   `filled`: members keep up to the larger share; members below the smaller one are filled, at the end from the fullest
     3.0 -         `by_quotas`: a fixed number of members keep the larger share, the others the smaller; the rest goes out in turn
 
-Source: AbstractStickyAssignor.constrainedAssign and ConstrainedAssignmentBuilder, Kafka 2.5.1 to 4.3.
+Source: AbstractStickyAssignor.constrainedAssign and ConstrainedAssignmentBuilder, Kafka 2.5.1 to 4.4.
 """
 
 from __future__ import annotations

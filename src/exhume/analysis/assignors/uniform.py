@@ -6,7 +6,7 @@
     4.0         unequal subscriptions: loads are levelled topic by topic
     4.1 -       a member keeps its extra partition; other extras go to the last members in hash order (KAFKA-18688)
 
-Source: UniformAssignor, OptimizedUniformAssignmentBuilder (3.7) and UniformHomogeneousAssignmentBuilder, Kafka 3.7 to 4.3.
+Source: UniformAssignor, OptimizedUniformAssignmentBuilder (3.7) and UniformHomogeneousAssignmentBuilder, Kafka 3.7 to 4.4.
 """
 
 from __future__ import annotations

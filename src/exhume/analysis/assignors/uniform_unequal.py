@@ -3,7 +3,7 @@
     3.7 - 3.9   assign each partition, then move partitions; in 3.7 racks count
     4.0 -       level loads topic by topic
 
-Source: GeneralUniformAssignmentBuilder (3.7) and UniformHeterogeneousAssignmentBuilder, Kafka 3.8 to 4.3.
+Source: GeneralUniformAssignmentBuilder (3.7) and UniformHeterogeneousAssignmentBuilder, Kafka 3.8 to 4.4.
 """
 
 from __future__ import annotations

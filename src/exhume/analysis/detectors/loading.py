@@ -21,11 +21,10 @@ from exhume.findings import Finding, Severity
 from exhume.replay.load_problems import LoadProblem, ProblemKind
 from exhume.replay.reading import DEFAULT_LOAD_BUFFER_BYTES
 from exhume.replay.release_table import newest_of_each_line
-from exhume.replay.releases import profile_for, release_numbers
+from exhume.replay.releases import java_spans, profile_for, release_numbers, scala_spans
 
 #: Only the newest release of each coordinator loads a larger log.
 _MOST_BYTES_FOR_ALL = 64 * 1024 * 1024
-_EITHER = ("3.9.1", "4.3.0")
 #: The first release that uses the coordinator of KIP-848 by default. Before, it was a preview.
 _OF_TODAY = (4, 0)
 #: A large partition has more than so many times the bytes of the other partitions, and more than so many times its own live bytes.
@@ -100,12 +99,12 @@ def owners_at_end(group: GroupCase) -> str:
 def find_unloadable_order(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
     """Each record is sound, but their order makes a coordinator abort its load of the partition.
 
-    exhume loads the log by the rules of several releases: up to 64 MiB, the newest one of each line that loads alike; above that, 3.9.1 and
-    4.3.0. Known orders: (a) a group tombstone and then commits of that group, which is an error after a complete load; (b) tombstones and
-    other records of a missing consumer group or member; (c) commits before the first record of a consumer or streams group; (d) two owners
-    of a partition, because compaction removed the record of the first revocation; (e) a classic group and then records of a consumer group,
-    or the other way round. Any other order is IC-06 without a letter. It is an incident if the newest release fails, since the next load
-    fails too; a warning if a release from 4.0 on fails; otherwise `info`.
+    exhume loads the log by the rules of several releases: up to 64 MiB, the newest one of each line that loads alike; above that, the
+    newest one of each coordinator. Known orders: (a) a group tombstone and then commits of that group, which is an error after a complete
+    load; (b) tombstones and other records of a missing consumer group or member; (c) commits before the first record of a consumer or
+    streams group; (d) two owners of a partition, because compaction removed the record of the first revocation; (e) a classic group and
+    then records of a consumer group, or the other way round. Any other order is IC-06 without a letter. It is an incident if the newest
+    release fails, since the next load fails too; a warning if a release from 4.0 on fails; otherwise `info`.
     """
     if case.files is None:
         yield undecidable("IC-06", "a trial load needs the files of the log, and they are not available")
@@ -125,7 +124,7 @@ def find_unloadable_order(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
 
 def tried_releases(size_bytes: int) -> list[str]:
     """Return the releases that load logs of this many bytes on trial."""
-    return list(_EITHER) if is_large(size_bytes) else newest_of_each_line()
+    return [scala_spans()[-1].last, java_spans()[-1].last] if is_large(size_bytes) else newest_of_each_line()
 
 
 def is_large(size_bytes: int) -> bool:

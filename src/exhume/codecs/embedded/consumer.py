@@ -8,7 +8,7 @@
 One topic may come twice among the owned partitions (Java 2.4 to 2.8.0), so they stay a list. kafka-go writes version 1, faust
 version 4, over a body of version 0; old sarama writes -1 for "no elements". The broker itself reads topics and user data only.
 
-Source: ConsumerProtocolSubscription.json and ConsumerProtocolAssignment.json, Kafka 0.9 to 4.3.
+Source: ConsumerProtocolSubscription.json and ConsumerProtocolAssignment.json, Kafka 0.9 to 4.4.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def broker_subscription_topics(data: bytes) -> list[str]:
     not read later bytes. A negative length of the user data means null.
 
     Raises:
-        DecodeError: they cannot be read. Brokers up to 2.6, and from 4.2.2, 4.3.2 and 4.4 on, treat every failure as "topics unknown".
+        DecodeError: they cannot be read. Brokers up to 2.6, 4.2.2, and from 4.4 on treat every failure as "topics unknown".
         Underflow: the bytes end inside the version, the count or a length. Every broker treats that as "topics unknown".
         UnexpectedNull: a negative topic count, or a negative length of a name. Other brokers abort the load of the partition.
         LengthOverrun: a count, name or user data longer than the bytes that are left. Other brokers abort the load, from 2.8.2,

@@ -1,6 +1,6 @@
 """Streams groups (KIP-1071): record types 17 and 19 to 23 (18 was dropped before any release).
 
-4.1 wrote types 17, 20 and 22 without the tags that 4.2 and 4.3 added; one layout reads both, because an absent tag has a default.
+4.1 wrote types 17, 20 and 22 without the tags that 4.2 and 4.4 added; one layout reads both, because an absent tag has a default.
 
 Source: StreamsGroup*.json, Kafka 4.1 to 4.4.
 """

@@ -1,6 +1,6 @@
 """Consumer groups (KIP-848): record types 3 to 8 and 16.
 
-Source: GroupMetadataManager.replay(ConsumerGroup*), ConsumerGroup.updateMember, Kafka 4.3.
+Source: GroupMetadataManager.replay(ConsumerGroup*), ConsumerGroup.updateMember, Kafka 4.4.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A batch with a producer id is transactional, also without the transactional bit.
 marker. A marker installs a pending commit only if its record is after the committed one; a tombstone drops pending commits too. A value
 creates its group, so a group can exist without offsets; the offsets of a removed group stay.
 
-Source: CoordinatorLoaderImpl, OffsetMetadataManager.replay and replayEndTransactionMarker, GroupMetadataManager.onLoaded, Kafka 4.3.
+Source: CoordinatorLoaderImpl, OffsetMetadataManager.replay and replayEndTransactionMarker, GroupMetadataManager.onLoaded, Kafka 4.4.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 
 _COMMIT_RULES = CommitRules()
-_GROUP_RULES = JavaGroupRules()
 
 
 @dataclass(slots=True)
@@ -58,6 +57,10 @@ class JavaLoad:
     shown_offset: int = -1
     skipped: list[LoadProblem] = field(default_factory=list)
     fenced: list[tuple[str, str]] = field(default_factory=list)
+    _group_rules: JavaGroupRules = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._group_rules = JavaGroupRules(self.profile.subscription)
 
     def apply(self, batch: LoadedBatch) -> None:
         """Apply one batch. Raises `LoadAborted` if the release's load ends (strict mode)."""
@@ -151,7 +154,7 @@ class JavaLoad:
             self.partition_state.groups.pop(group_id, None)
             return
         try:
-            group = build_classic_group(record, _GROUP_RULES)
+            group = build_classic_group(record, self._group_rules)
         except MemberRefused as refused:
             self.refusals.refuse(refused.problem)
             group = refused.group
@@ -190,7 +193,7 @@ class JavaLoad:
         for group in folded.groups():
             groups.pop(group.name, None)
             if group.value is not None:
-                groups[group.name] = group.value(_GROUP_RULES)
+                groups[group.name] = group.value(self._group_rules)
             elif group.first_commit is not None:
                 groups[group.name] = ClassicGroupState(group.name, group.first_commit)
         self.partition_state.transactions = joined_transactions(self.partition_state.transactions, folded.transactions(_COMMIT_RULES))

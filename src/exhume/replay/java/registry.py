@@ -11,7 +11,7 @@
 
 A refusal ends a strict load. A lenient load continues: a value replaces the group, and a tombstone has no effect.
 
-Source: GroupMetadataManager.getOrMaybeCreatePersisted*Group, Kafka 4.3.
+Source: GroupMetadataManager.getOrMaybeCreatePersisted*Group, Kafka 4.4.
 """
 
 from __future__ import annotations
@@ -59,5 +59,7 @@ def group_for(
         if record.value is None:
             return None
     created = wanted(group_id, record.record_offset, profile.initial_epoch, profile.initial_epoch)
+    if isinstance(created, StreamsGroupState):
+        created.validated_topology_epoch = profile.initial_validated_topology_epoch
     groups[group_id] = created
     return created

@@ -1,6 +1,6 @@
 """Share groups (KIP-932): record types 9 to 15.
 
-Source: GroupMetadataManager.replay(ShareGroup*), Kafka 4.3.
+Source: GroupMetadataManager.replay(ShareGroup*), Kafka 4.4.
 """
 
 from __future__ import annotations

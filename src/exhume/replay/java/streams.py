@@ -1,6 +1,6 @@
 """Streams groups (KIP-1071): record types 17 and 19 to 23.
 
-Source: GroupMetadataManager.replay(StreamsGroup*), Kafka 4.3.
+Source: GroupMetadataManager.replay(StreamsGroup*), Kafka 4.4.
 """
 
 from __future__ import annotations
