@@ -9,7 +9,8 @@ from pathlib import Path
 
 from exhume.codecs.log_directory import LogDirectory, PartitionDirectory, discover
 from exhume.codecs.records import read_records
-from exhume.replay.broker_log import LoadedBatch, Stop, open_strictly
+from exhume.replay.broker_log import LoadedBatch, Stop
+from exhume.replay.broker_start import open_strictly
 from exhume.replay.verdict import LoadAborted
 from tests.judges import corpus
 from tests.written_batches import Written, encode_log

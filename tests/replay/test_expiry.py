@@ -12,7 +12,7 @@ import pytest
 
 from exhume.codecs.log_directory import PartitionDirectory, discover
 from exhume.codecs.record_types import decode_record
-from exhume.replay.broker_log import open_strictly
+from exhume.replay.broker_start import open_strictly
 from exhume.replay.expiry import Expired, Tombstone, due_groups, due_offsets, expire
 from exhume.replay.local import load_partitions
 from exhume.replay.moment import Moment

@@ -16,7 +16,7 @@ from exhume.codecs.compression import compress
 from exhume.codecs.log_directory import discover
 from exhume.codecs.record_types import encode_key, encode_value
 from exhume.fixtures.log_writer import KeyValue, PartitionWriter, group_metadata, offset_commit
-from exhume.replay.broker_log import open_strictly
+from exhume.replay.broker_start import open_strictly
 from exhume.replay.decode import RecordRefused, UnknownRecordType
 from exhume.replay.load_problems import LEFTOVERS, TEMPLATES, LoadProblem
 from exhume.replay.load_problems import ProblemKind as Kind
@@ -147,6 +147,14 @@ class Case:
     stop: Any = "clean"
 
 
+def without_index(log: PartitionWriter) -> None:
+    for first in (0, 40, 20, 60):
+        log.next_offset = first
+        log.append([(b"k" * 5000, None)])
+    for index in log.directory.glob("*.index"):
+        index.unlink()
+
+
 CASES: dict[Kind, Case] = {
     Kind.START_BATCH_TOO_SMALL: Case(
         "2.8.2",
@@ -160,6 +168,13 @@ CASES: dict[Kind, Case] = {
         {"byte_position": 0},
         "a broker of this release does not start on this log directory: a control record of unknown type at byte 0 of LOG",
         stop="unclean",
+    ),
+    Kind.START_INDEX_GOES_BACK: Case(
+        "4.3.0",
+        without_index,
+        {},
+        "a broker of this release does not start on this log directory: LOG has no .index, and its record offsets go back",
+        stop="clean_copy",
     ),
     Kind.BATCH_UNREADABLE: Case("4.3.0", broken, {"record_offset": 1}, "a batch cannot be read: {detail}"),
     Kind.BATCH_TOO_SMALL: Case("4.3.0", behind_a_roll(bytes(100)), {}, "the size of a batch is below the minimum"),

@@ -10,8 +10,9 @@ import pytest
 from exhume.codecs.kernels import scan
 from exhume.codecs.log_directory import PartitionDirectory, discover
 from exhume.fixtures.log_writer import PartitionWriter, offset_commit
-from exhume.replay import broker_log
-from exhume.replay.broker_log import Stop, open_strictly
+from exhume.replay import broker_log, broker_start
+from exhume.replay.broker_log import Stop
+from exhume.replay.broker_start import open_strictly
 
 
 def partition_of(directory: Path) -> PartitionDirectory:
@@ -51,7 +52,7 @@ def test_the_end_of_a_damaged_log_is_where_a_walk_ends(directory: Path, monkeypa
         found = end_of(partition_of(directory), stop)
         with monkeypatch.context() as walking:
             walking.setattr(broker_log, "_last_whole_batch", lambda _, position: position)
-            walking.setattr(broker_log, "_valid_bytes", broker_log._valid_bytes_by_walk)
+            walking.setattr(broker_start, "_valid_bytes", broker_start._valid_bytes_by_walk)
             expected = end_of(partition_of(directory), stop)
 
         assert found == expected, number

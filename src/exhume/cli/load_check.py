@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from exhume.cli.options import CsvRaw, EvidencePaths, Output, OutputFile, OutputOption, TempDir
-from exhume.cli.state import StopOption
+from exhume.cli.state import STOP_HELP, StopOption
 
 
 def load_check_command(
@@ -18,7 +18,7 @@ def load_check_command(
     ] = None,
     stop: Annotated[
         StopOption | None,
-        typer.Option("--stop", help="The last stop of the broker.", show_default="as the directory shows, else both"),
+        typer.Option("--stop", help=STOP_HELP, show_default="as the directory shows, else both"),
     ] = None,
     temp_dir: TempDir = None,
     output: OutputOption = Output.table,

@@ -38,10 +38,18 @@ class Mode(StrEnum):
 
 
 class StopOption(StrEnum):
-    """The last stop of the broker: after a clean stop it trusts its log; after an unclean stop it checks and truncates it."""
+    """The last stop of the broker: after a clean stop it trusts its log; after an unclean stop it checks and truncates it.
+
+    With `_copy`: of a broker that starts on these files. It also checks and cuts each segment without an `.index`.
+    """
 
     clean = "clean"
     unclean = "unclean"
+    clean_copy = "clean_copy"
+    unclean_copy = "unclean_copy"
+
+
+STOP_HELP = "The last stop of the broker; with _copy: a broker that starts on these files, without the .index files that they lack."
 
 
 class View(StrEnum):
@@ -167,7 +175,7 @@ def state_command(
     mode: Annotated[Mode, typer.Option("--mode", help="Load as the release does, or go on after records that it refuses.")] = Mode.strict,
     stop: Annotated[
         StopOption | None,
-        typer.Option("--stop", help="The last stop of the broker.", show_default="as the directory shows, else clean"),
+        typer.Option("--stop", help=STOP_HELP, show_default="as the directory shows, else clean"),
     ] = None,
     view: Annotated[View, typer.Option("--view", help="The state that requests see, or the whole state in memory.")] = View.committed,
     at_offset: AtOffset = None,

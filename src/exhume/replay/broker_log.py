@@ -1,11 +1,10 @@
 """The log of one offsets partition as a broker serves it to its coordinator.
 
-A broker does not read all bytes on its disk. At its start it finds the log end in the newest segment. After an unclean stop it checks the
-batches after the recovery point and truncates the log at the first damage. The load then reads batch after batch from the log start to the
-log end and verifies no checksum. `StrictLog` does the same without changing a file; `salvaged_batches` is the lenient reading with all
-sound batches.
+A broker does not read all bytes on its disk. At its start it finds the log end in the newest segment; `broker_start` has the rest of the
+start. The load then reads batch after batch from the log start to the log end and verifies no checksum. `StrictLog` does the same without
+changing a file; `salvaged_batches` is the lenient reading with all sound batches.
 
-Source: Log/LogLoader, LogSegment.recover, FileLogInputStream, Kafka 2.8.2 and 4.3.
+Source: Log/LogLoader, LogSegment, FileLogInputStream, Kafka 2.8.2 and 4.3.
 """
 
 from __future__ import annotations
@@ -17,13 +16,12 @@ from typing import Literal
 import numpy as np
 
 from exhume.codecs.batch_format import HEADER_BYTES
-from exhume.codecs.batches import Batch, BatchWalk, EndReason, checksum, first_offset, read_header_fields
+from exhume.codecs.batches import Batch, BatchWalk, EndReason, first_offset, read_header_fields
 from exhume.codecs.columns.blocks import readable
-from exhume.codecs.indexes import INDEX_INTERVAL_BYTES, last_indexed_position
+from exhume.codecs.indexes import last_indexed_position
 from exhume.codecs.kernels import scan
 from exhume.codecs.lenient_records import read_records_leniently
 from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
-from exhume.codecs.record_types import CONTROL_TYPES, decode_control_record
 from exhume.codecs.records import Record, read_records
 from exhume.codecs.salvage import Found, salvage
 from exhume.codecs.wire import Buffer
@@ -32,8 +30,19 @@ from exhume.findings import Finding
 from exhume.replay.load_problems import LoadProblem, ProblemKind
 from exhume.replay.verdict import LoadAborted
 
-#: How the broker stopped: `clean` trusts the log, `unclean` checks it from the recovery point on.
-Stop = Literal["clean", "unclean"]
+#: How the broker stopped: `clean` trusts the log, `unclean` checks it from the recovery point on. `clean_copy` and `unclean_copy` are the
+#: same for a broker that starts on these files: it also checks each segment without an `.index`, which a copy may lack.
+Stop = Literal["clean", "unclean", "clean_copy", "unclean_copy"]
+
+
+def is_unclean(stop: Stop) -> bool:
+    """Return True if a broker checks the log from the recovery point on."""
+    return stop in ("unclean", "unclean_copy")
+
+
+def is_copy(stop: Stop) -> bool:
+    """Return True if a broker starts on these files, without the indexes that a copy may lack."""
+    return stop in ("clean_copy", "unclean_copy")
 
 
 @dataclass(slots=True)
@@ -160,17 +169,6 @@ def list_log(partition: PartitionDirectory, stop: Stop) -> StrictLog:
     return StrictLog(partition, stop, start_offset, 0, [ServedSegment(file, b"", file.size_bytes) for file in files])
 
 
-def open_strictly(partition: PartitionDirectory, stop: Stop) -> StrictLog:
-    """Return the log that a broker serves after a clean or an unclean stop. No file changes."""
-    log = list_log(partition, stop)
-    for segment in log.segments:
-        segment.open()
-    if stop == "unclean":
-        _recover(log, partition.recovery_point or 0)
-    find_end(log)
-    return log
-
-
 class FileWalk:
     """The batches of a file as the log layer steps over them: it reads sizes, and treats every magic above 2 as 2."""
 
@@ -214,29 +212,6 @@ def find_end(log: StrictLog) -> FileWalk | None:
     return walk
 
 
-def _recover(log: StrictLog, recovery_point: int) -> None:
-    """Check segments from the recovery point on; the first damage ends the log, and later segments are dropped."""
-    for index, segment in enumerate(log.segments):
-        next_base = log.segments[index + 1].file.base_offset if index + 1 < len(log.segments) else None
-        if next_base is not None and next_base <= recovery_point:
-            continue
-        valid = _valid_bytes(segment, log)
-        if log.refused:
-            return
-        if valid < segment.end:
-            lose_after(log, index, valid)
-            return
-
-
-def lose_after(log: StrictLog, index: int, valid: int) -> None:
-    """End the log after `valid` bytes of the segment with this number, and add a finding about the dropped records."""
-    segment, later = log.segments[index], log.segments[index + 1 :]
-    log.losses.append(_loss(log.partition, segment.file, valid, segment.end))
-    segment.end = valid
-    log.losses += [_loss(log.partition, each.file, 0, each.end) for each in later]
-    del log.segments[index + 1 :]
-
-
 def _last_whole_batch(segment: ServedSegment, position: int) -> int:
     """Return the position of the last batch that a kernel reaches from the batch at `position`."""
     content, rows = readable(segment.buffer), np.empty((scan.BLOCK_BATCHES, scan.COLUMNS), np.int64)
@@ -246,78 +221,6 @@ def _last_whole_batch(segment: ServedSegment, position: int) -> int:
         if count:
             position = int(rows[count - 1, scan.POSITION])
     return position
-
-
-def _valid_bytes(segment: ServedSegment, log: StrictLog) -> int:
-    """Return the bytes of this segment that a recovering broker keeps; 0 if an index entry would decrease.
-
-    A kernel checks the batches while they have format 2 and follow one another.
-    """
-    content, rows = readable(segment.buffer), np.empty((scan.BLOCK_BATCHES, scan.COLUMNS), np.int64)
-    position, last_offset, count = 0, -1, len(rows)
-    while count == len(rows):
-        count, next_position = scan.scan(content, position, segment.end, True, rows)
-        unsound = np.flatnonzero(rows[:count, scan.IS_SOUND] == 0)
-        if len(unsound):
-            next_position, count = int(rows[unsound[0], scan.POSITION]), int(unsound[0])
-        found = rows[:count]
-        offsets = found[:, scan.LAST_OFFSET]
-        if count and (offsets[0] <= last_offset or (np.diff(offsets) <= 0).any()):
-            # An index entry may go back.
-            return _valid_bytes_by_walk(segment, log)
-        for marker in found[found[:, scan.ATTRIBUTES] & scan.CONTROL != 0, scan.POSITION].tolist():
-            if _has_unknown_control_type(segment.buffer, read_header_fields(segment.buffer, marker)):
-                return _valid_bytes_by_walk(segment, log)
-        position, last_offset = next_position, int(offsets[-1]) if count else last_offset
-    batch = next(iter(FileWalk(segment, position)), None)
-    if batch is None or checksum(segment.buffer, batch, batch.end_position) != batch.crc:
-        return position
-    return _valid_bytes_by_walk(segment, log)
-
-
-def _valid_bytes_by_walk(segment: ServedSegment, log: StrictLog) -> int:
-    """Return the same, batch by batch."""
-    last_entry_position = 0
-    last_indexed_offset: int | None = None
-    walk = FileWalk(segment, 0)
-    valid = 0
-    for batch in walk:
-        if checksum(segment.buffer, batch, batch.end_position) != batch.crc:
-            return batch.byte_position
-        if batch.is_control and _has_unknown_control_type(segment.buffer, batch):
-            log.refused = LoadProblem(ProblemKind.START_CONTROL_TYPE_UNKNOWN, path=segment.file.path, byte_position=batch.byte_position)
-            return valid
-        if batch.byte_position - last_entry_position > INDEX_INTERVAL_BYTES:
-            if last_indexed_offset is not None and batch.last_offset <= last_indexed_offset:
-                return 0
-            last_indexed_offset, last_entry_position = batch.last_offset, batch.byte_position
-        valid = batch.end_position
-    return valid
-
-
-def _has_unknown_control_type(buffer: Buffer, batch: Batch) -> bool:
-    """Return True if a recovering broker throws on a record of this control batch."""
-    try:
-        return any(decode_control_record(record.key, None).number not in CONTROL_TYPES for record in read_records(buffer, batch))
-    except EvidenceError:
-        return False
-
-
-def _loss(partition: PartitionDirectory, file: SegmentFile, start: int, end: int) -> Finding:
-    offsets = [batch.last_offset for batch in BatchWalk(file.open(), start, end)]
-    return Finding(
-        code="lost_at_unclean_start",
-        severity="incident",
-        sentence=f"a broker started after an unclean stop drops {end - start} bytes of this segment"
-        + (f", {len(offsets)} readable batches up to offset {max(offsets)} among them" if offsets else ""),
-        replica=partition.replica,
-        offsets_partition=partition.offsets_partition,
-        path=file.path,
-        byte_position=start,
-        size_bytes=end - start,
-        last_record_offset=max(offsets, default=None),
-        remedy="Copy the log directory before the broker is started again",
-    )
 
 
 def hidden_findings(log: StrictLog) -> Iterator[Finding]:

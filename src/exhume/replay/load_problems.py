@@ -15,6 +15,7 @@ class ProblemKind(StrEnum):
     # The broker does not start.
     START_BATCH_TOO_SMALL = auto()
     START_CONTROL_TYPE_UNKNOWN = auto()
+    START_INDEX_GOES_BACK = auto()
     # The bytes of a batch or record.
     BATCH_UNREADABLE = auto()
     BATCH_TOO_SMALL = auto()
@@ -70,6 +71,7 @@ _NO_START = "a broker of this release does not start on this log directory"
 TEMPLATES: dict[ProblemKind, str] = {
     ProblemKind.START_BATCH_TOO_SMALL: f"{_NO_START}: a batch at byte {{byte_position}} of {{path}} has a size below the minimum",
     ProblemKind.START_CONTROL_TYPE_UNKNOWN: f"{_NO_START}: a control record of unknown type at byte {{byte_position}} of {{path}}",
+    ProblemKind.START_INDEX_GOES_BACK: f"{_NO_START}: {{path}} has no .index, and its record offsets go back",
     ProblemKind.BATCH_UNREADABLE: "a batch cannot be read: {detail}",
     ProblemKind.BATCH_TOO_SMALL: "the size of a batch is below the minimum",
     ProblemKind.MAGIC_UNKNOWN: "the magic of a batch is unknown",

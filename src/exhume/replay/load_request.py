@@ -21,7 +21,8 @@ class LoadRequest:
     Attributes:
         release: the Kafka release whose coordinator loads the logs; None: the newest known one.
         mode: `strict` loads as the release does, aborted loads included; `lenient` never stops.
-        stop: the way in which the brokers stopped; None: as each log directory shows, `clean` if it does not show it.
+        stop: the way in which the brokers stopped; None: as each log directory shows, `clean` if it does not show it. With `_copy`: of
+            brokers that start on these files, without the indexes that a copy may lack.
         view: `committed` has what the coordinator answers to requests, `in_memory` has everything in memory.
         groups: the only groups of the answer; None: all.
         topics_file: a CSV file with names of topic ids; None: there is none.

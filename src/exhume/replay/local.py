@@ -12,7 +12,8 @@ from exhume.arrow_rows import of_log
 from exhume.codecs.log_directory import LogDirectory, PartitionDirectory
 from exhume.findings import Findings
 from exhume.replay import load_findings
-from exhume.replay.broker_log import Stop, StrictLog, open_strictly
+from exhume.replay.broker_log import Stop, StrictLog
+from exhume.replay.broker_start import open_strictly, stop_of
 from exhume.replay.moment import cut_log
 from exhume.replay.offset_fetch import fetch_error
 from exhume.replay.partition_load import LoadOptions, PartitionLoad, load_fold_result, load_log, refused_load
@@ -71,9 +72,8 @@ def _needs_skipped_offsets(loads: Sequence[PartitionLoad]) -> bool:
 def _load_directories(directories: Sequence[LogDirectory], options: LoadOptions, names: TopicNames) -> list[PartitionLoad]:
     loads: list[PartitionLoad] = []
     for directory in directories:
-        stop: Stop = options.stop or ("unclean" if directory.clean_shutdown is False else "clean")
         partitions = [partition for partition in directory.partitions if partition.read_segments]
-        loads += _load_directory(partitions, options, stop, names)
+        loads += _load_directory(partitions, options, stop_of(directory, options.stop), names)
     return loads
 
 
@@ -128,7 +128,7 @@ def _fold_in_columns(partitions: Sequence[PartitionDirectory], stop: Stop, optio
         from exhume.replay.fold.log import fold_partition
 
         # A start after an unclean stop verifies checksums, and so does salvage, also without `verify`.
-        read = fast.read.of_fold(verify=stop == "unclean" or options.mode == "lenient")
+        read = fast.read.of_fold(verify=stop != "clean" or options.mode == "lenient")
         own = replace(fast, read=read, threads=threads)
         return fold_partition(partition, stop, own, options)
 

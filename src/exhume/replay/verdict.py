@@ -24,6 +24,7 @@ LOADED_IN_MEMORY: frozenset[Outcome] = LOADED | {"not_shown"}
 _OUTCOMES: Mapping[ProblemKind, Outcome] = {
     ProblemKind.START_BATCH_TOO_SMALL: "refused",
     ProblemKind.START_CONTROL_TYPE_UNKNOWN: "refused",
+    ProblemKind.START_INDEX_GOES_BACK: "refused",
     ProblemKind.EMPTY_READ_STALLS: "stalled",
     ProblemKind.BATCH_BEYOND_BUFFER: "stalled",
     ProblemKind.GAP_AT_END: "not_shown",

@@ -17,6 +17,8 @@ from exhume.codecs.uris import PathOrUri
 from exhume.errors import RequestError
 from exhume.findings import Findings
 from exhume.moments import Clock
+from exhume.replay.broker_log import Stop
+from exhume.replay.broker_start import missing_index_findings
 from exhume.replay.local import load_partitions, load_state
 from exhume.replay.moment import Moment, moment
 from exhume.replay.partition_load import LoadOptions, Mode, PartitionLoad
@@ -147,8 +149,8 @@ class TopicLogs:
         options = self.options
         return CompiledLoad(options, self._count_bytes(), options.least_compiled_bytes, options.most_threads)
 
-    def look_for_damage(self, mode: Mode, fast: CompiledLoad | None = None) -> None:
-        """Verify every checksum, after a lenient load also every record, and add the findings.
+    def look_for_damage(self, mode: Mode, fast: CompiledLoad | None = None, stop: Stop | None = None) -> None:
+        """Verify every checksum, after a lenient load also every record, and add the findings. `stop` is that of the load.
 
         Segments that a load with kernels has read whole are left out: it has verified them without a finding.
         """
@@ -156,6 +158,8 @@ class TopicLogs:
 
         besides = fast.verified_segments if fast else frozenset[str]()
         look_for_damage(self.reader(), besides, with_records=mode == "lenient")
+        if mode == "strict":
+            self.findings.extend(list(missing_index_findings(self.evidence.log_directories, self.findings, stop)))
 
     def _count_bytes(self) -> Callable[[int], None]:
         """Return a function that adds up the bytes that threads have read, and reports the sum as progress."""

@@ -219,7 +219,7 @@ def _load(logs: TopicLogs, group: str, retention: Retention, names: TopicNames, 
     options = LoadOptions(retention.profile, inputs=retention.inputs, at=at, fast=_noting(logs), groups=groups)
     loads = logs.load_partitions(options, names)
     state = state_of_loads(loads, options, names)
-    logs.look_for_damage("strict", options.fast)
+    logs.look_for_damage("strict", options.fast, options.stop)
     logs.findings.extend(state.findings)
     return _Loaded(logs, group, options, names, loads, state)
 

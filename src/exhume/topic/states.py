@@ -62,7 +62,7 @@ def load_with_findings(logs: TopicLogs, options: LoadOptions, names: TopicNames)
     """Return the state of this load. Adds its findings, and those of all checksums, to `findings`."""
     fast = logs.fast_load()
     state = logs.load(replace(options, fast=fast, groups=selectable_groups(options.groups)), names)
-    logs.look_for_damage(options.mode, fast)
+    logs.look_for_damage(options.mode, fast, options.stop)
     logs.findings.extend(state.findings)
     return state.only(options.groups) if options.groups is not None else state
 
@@ -112,7 +112,7 @@ def diff(logs: TopicLogs, earlier: Moment | None, later: Moment | None, request:
     whole = replace(options, groups=None, fast=fast)
     # The later one first: it knows every topic name of the earlier one, and a learned name is not a difference.
     after, before = (logs.load(replace(whole, at=at), names) for at in (later, earlier))
-    logs.look_for_damage(options.mode, fast)
+    logs.look_for_damage(options.mode, fast, options.stop)
     logs.findings.extend([*before.findings, *after.findings])
     if options.groups is None:
         return diff_states(before, after)

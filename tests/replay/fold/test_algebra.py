@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exhume.codecs.log_directory import PartitionDirectory, discover
-from exhume.replay.broker_log import StrictLog, open_strictly
+from exhume.replay.broker_log import StrictLog
+from exhume.replay.broker_start import open_strictly
 from exhume.replay.fold.log import FoldSettings, folded_at
 from exhume.replay.fold.merge import merge
 from exhume.replay.fold.part import fold_part

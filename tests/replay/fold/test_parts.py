@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from exhume.codecs.log_directory import PartitionDirectory, discover
 from exhume.moments import Clock
-from exhume.replay.broker_log import Stop, list_log, open_strictly, salvaged_batches
+from exhume.replay.broker_log import Stop, list_log, salvaged_batches
+from exhume.replay.broker_start import open_strictly
 from exhume.replay.fold.log import FoldSettings, fold_listed_part
 from exhume.replay.fold.merge import NotMerged
 from exhume.replay.fold.part import PartFold

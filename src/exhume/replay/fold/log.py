@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from exhume.codecs.kernels.types import Int64s
 from exhume.codecs.log_directory import PartitionDirectory
-from exhume.replay.broker_log import Stop, StrictLog, list_log, open_strictly
+from exhume.replay.broker_log import Stop, StrictLog, is_unclean, list_log
+from exhume.replay.broker_start import open_strictly, recovers_segments
 from exhume.replay.clock_counts import ClockCounts
 from exhume.replay.fold.careful_batches import CarefulReader, careful_reader
 from exhume.replay.fold.cuts import TimeCutter
@@ -42,16 +43,19 @@ def fold_partition(partition: PartitionDirectory, stop: Stop, fast: CompiledLoad
     """Fold this partition with the settings of `fast`; None if it must be loaded record by record."""
     if options.mode == "lenient":
         return _fold_leniently(partition, stop, fast, options)
+    if recovers_segments(partition, stop):
+        log = open_strictly(partition, stop)
+        return None if log.refused else _LocalFold(log, fast, options).run()
     log = likely_log(partition, stop)
     if log.refused:
         return None
-    if stop == "clean":
+    if not is_unclean(stop):
         return _LocalFold(log, fast, options).run()
     # If every batch is plain, the start after an unclean stop changes nothing.
     folded = _LocalFold(log, fast, options, is_careful=False).run()
     if folded is not None:
         return folded
-    log = open_strictly(partition, "unclean")
+    log = open_strictly(partition, stop)
     return None if log.refused else _LocalFold(log, fast, options).run()
 
 
@@ -59,12 +63,12 @@ def _fold_leniently(partition: PartitionDirectory, stop: Stop, fast: CompiledLoa
     log = open_strictly(partition, "clean")
     # With damage, only salvage knows the batches up to a time, and their order.
     is_careful = options.at is None or options.at.time_ms is None
-    if stop == "unclean":
+    if is_unclean(stop) or recovers_segments(partition, stop):
         folded = None if log.refused else _LocalFold(replace(log, stop=stop), fast, options, is_careful=False).run()
         if folded is not None:
             return folded
         # The recovered log has the log end; the lenient load reads all segments in full.
-        log = open_strictly(partition, "unclean")
+        log = open_strictly(partition, stop)
         log.segments = list_log(partition, stop).segments
         for segment in log.segments:
             segment.open()
@@ -135,7 +139,7 @@ class _LocalFold:
         if not any(segment.end for segment in log.segments) or (options.at is not None and log.hidden and hides_batches(log)):
             return None
         # After an unclean stop the log may be shorter than after another stop.
-        is_shared = self._is_strict_end and options.groups is None and not log.losses and not (self._is_careful and log.stop == "unclean")
+        is_shared = self._is_strict_end and options.groups is None and not log.losses and not (self._is_careful and is_unclean(log.stop))
         rules = self._settings.rules(log.partition.offsets_partition, is_part=False)
         result = _known(log, rules, fast) if is_shared else None
         has_notes = False
@@ -244,7 +248,7 @@ def fold_listed_part(log: StrictLog, part: Part, settings: FoldSettings, fast: C
             return None
         end_offset = log.end_offset
     cutter = settings.cutter(is_part=is_part)
-    is_careful = log.stop == "clean" and not (is_lenient and cutter is not None)
+    is_careful = not is_unclean(log.stop) and not (is_lenient and cutter is not None)
     folded = fold_part(
         log,
         list(ranges_of(part, log.segments)),

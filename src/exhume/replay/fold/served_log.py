@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from exhume.codecs.log_directory import PartitionDirectory
-from exhume.replay.broker_log import ServedSegment, Stop, StrictLog, find_end, hidden_findings, list_log, lose_after
+from exhume.replay.broker_log import ServedSegment, Stop, StrictLog, find_end, hidden_findings, is_unclean, list_log
+from exhume.replay.broker_start import lose_after
 
 
 def likely_log(partition: PartitionDirectory, stop: Stop) -> StrictLog:
@@ -28,7 +29,7 @@ def serve_end(log: StrictLog, *, is_lenient: bool = False) -> list[tuple[int, in
     if is_lenient or walk is None or walk.byte_position >= log.segments[-1].end:
         return []
     number = len(log.segments) - 1
-    if log.stop == "unclean":
+    if is_unclean(log.stop):
         log.refused = None
         lose_after(log, number, walk.byte_position)
     elif walk.reason in ("cut_batch", "short_tail"):

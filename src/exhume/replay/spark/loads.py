@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from exhume.codecs.log_directory import LogDirectory
 from exhume.replay.broker_log import Stop, served_files
+from exhume.replay.broker_start import recovers_segments, stop_of
 from exhume.replay.fold.plan import plan_parts
 from exhume.replay.load_problems import LoadProblem
 from exhume.replay.releases import profile_for
@@ -63,7 +64,7 @@ def _logs(directories: Sequence[LogDirectory], stop: Stop | None) -> list[tuple[
     """Every log, each with the number of its directory."""
     logs: list[tuple[int, Log]] = []
     for number, directory in enumerate(directories):
-        its_stop: Stop = stop or ("unclean" if directory.clean_shutdown is False else "clean")
+        its_stop = stop_of(directory, stop)
         for partition in directory.partitions:
             if partition.read_segments:
                 alone = replace(directory, partitions=[partition], topic_ids={}, cluster_metadata=[])
@@ -124,7 +125,8 @@ class _Loading:
     def _first_way(self, log: Log) -> Way:
         size = sum(segment.size_bytes for segment in log.partition.segments)
         has_content = any(file.size_bytes for file in served_files(log.partition))
-        return "fold" if not self._profile.depends_on_chunks and has_content and size >= self._request.least_bytes else "whole"
+        is_folded = not self._profile.depends_on_chunks and not recovers_segments(log.partition, log.stop)
+        return "fold" if is_folded and has_content and size >= self._request.least_bytes else "whole"
 
     def _refuse(self, refused: Mapping[int, LoadProblem]) -> list[int]:
         """Refuse every log of the directories on which a broker does not start, with the problem of the first refused log."""

@@ -21,7 +21,8 @@ from exhume.codecs.columns.record_blocks import look_for_damage
 from exhume.codecs.log_directory import Evidence, LogDirectory, PartitionDirectory
 from exhume.codecs.segment_reader import SegmentReader
 from exhume.findings import Finding, Findings
-from exhume.replay.broker_log import Stop, StrictLog, list_log, open_strictly
+from exhume.replay.broker_log import Stop, StrictLog, list_log
+from exhume.replay.broker_start import missing_index_findings, open_strictly
 from exhume.replay.fold.plan import Part
 from exhume.replay.load_problems import LoadProblem
 from exhume.replay.local import load_partitions, state_of_loads
@@ -155,7 +156,7 @@ def _fold(job: Job, log: Log, work: Work) -> Iterator[MessageRow]:
     assert work.part is not None
     listed = list_log(log.partition, log.stop)
     # A start after an unclean stop verifies checksums, and so does salvage, also without `verify`.
-    read = job.request.read.of_fold(verify=log.stop == "unclean" or job.options.mode == "lenient")
+    read = job.request.read.of_fold(verify=log.stop != "clean" or job.options.mode == "lenient")
     folded = fold_listed_part(listed, work.part, job.settings(listed), CompiledLoad(read), is_part=work.is_part)
     facts = None if folded is None else replace(folded, folds=())
     yield from _chunks(work, _FACTS, 0, pickle.dumps((work.way, facts), protocol=5))
@@ -179,7 +180,10 @@ def _look(job: Job, log: Log, paths: Collection[str]) -> Findings:
     """The findings of verifying all checksums of these segments; in lenient mode also of reading all records."""
     findings = Findings()
     reader = SegmentReader(Evidence([log.directory], Findings()), job.request.read, findings, only_paths=paths)
-    look_for_damage(reader, with_records=job.options.mode == "lenient")
+    is_lenient = job.options.mode == "lenient"
+    look_for_damage(reader, with_records=is_lenient)
+    if not is_lenient:
+        findings.extend(list(missing_index_findings([log.directory], findings, log.stop)))
     return findings
 
 

@@ -1,0 +1,117 @@
+"""The start of a broker on a log. Real brokers of 0.10.2.2 to 4.3.0 gave each outcome."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import exhume
+from exhume.codecs.batches import BatchWalk
+from exhume.codecs.log_directory import discover
+from exhume.codecs.segment_reader import ReadOptions
+from exhume.fixtures.log_writer import KeyValue, PartitionWriter, offset_commit
+from exhume.replay.broker_log import Stop
+from exhume.topic import OffsetsTopic
+
+NOW_MS = 1_700_000_000_000
+RELEASES = ["0.10.2.2", "2.8.2", "4.3.0"]
+COPIES: list[Stop] = ["clean_copy", "unclean_copy"]
+STOPS: list[Stop] = ["clean", "unclean", *COPIES]
+
+
+def commit(number: int) -> KeyValue:
+    return offset_commit("billing", "orders", number, number, commit_timestamp_ms=NOW_MS, version=1)
+
+
+def formats_of(release: str) -> int:
+    return 1 if release.startswith("0.10") else 2
+
+
+def write_segments(directory: Path, *sizes: int, magic: int = 2) -> list[Path]:
+    """Write segments of these numbers of batches; record N commits offset N of partition N."""
+    with PartitionWriter(directory, 7) as log:
+        for number, size in enumerate(sizes):
+            if number:
+                log.roll()
+            for _ in range(size):
+                log.append([commit(log.next_offset)], timestamp_ms=NOW_MS, magic=magic)
+    return sorted(log.directory.glob("*.log"))
+
+
+def damage(segment: Path, number: int) -> None:
+    """Change the checksum of the batch with this number."""
+    content = bytearray(segment.read_bytes())
+    batch = list(BatchWalk(content))[number]
+    content[batch.byte_position + (17 if batch.magic == 2 else 12)] ^= 0xFF
+    segment.write_bytes(content)
+
+
+def loaded(directory: Path, release: str, stop: Stop) -> tuple[list[int], set[str]]:
+    """The committed offsets, and the codes of all findings."""
+    with exhume.open(directory) as topic:
+        state = topic.state(release=release, stop=stop)
+        return sorted(row["committed_offset"] for row in state.offsets.to_pylist()), {finding.code for finding in topic.findings}
+
+
+@pytest.mark.parametrize("compiled_from", [0, 1 << 30], ids=["columns", "records"])
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize(
+    ("damaged", "expected"),
+    [
+        (0, {"clean": range(9), "unclean": [0], "clean_copy": [0, *range(3, 9)], "unclean_copy": [0, *range(3, 9)]}),
+        (1, {"clean": range(9), "unclean": range(4), "clean_copy": [*range(4), *range(6, 9)], "unclean_copy": [*range(4), *range(6, 9)]}),
+        (2, {"clean": range(9), "unclean": range(7), "clean_copy": range(7), "unclean_copy": range(7)}),
+    ],
+)
+def test_a_broker_cuts_a_damaged_segment_without_an_index_and_keeps_later_ones(
+    tmp_path: Path, release: str, damaged: int, expected: dict[Stop, list[int]], compiled_from: int
+) -> None:
+    segments = write_segments(tmp_path, 3, 3, 3, magic=formats_of(release))
+    damage(segments[damaged], 1)
+    segments[damaged].with_suffix(".index").unlink()
+
+    for stop in STOPS:
+        with OffsetsTopic(discover([tmp_path]), ReadOptions(least_compiled_bytes=compiled_from)) as topic:
+            offsets = topic.state(release=release, stop=stop).offsets.to_pylist()
+            codes = {finding.code for finding in topic.findings}
+        assert sorted(row["committed_offset"] for row in offsets) == list(expected[stop]), stop
+        assert ("lost_without_index" in codes) == (stop in COPIES)
+        assert ("missing_index_matters" in codes) == (stop not in COPIES)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("missing", [".timeindex", ""])
+def test_a_missing_time_index_changes_nothing(tmp_path: Path, release: str, missing: str) -> None:
+    segments = write_segments(tmp_path, 3, 3, 3, magic=formats_of(release))
+    damage(segments[1], 1)
+    if missing:
+        segments[1].with_suffix(missing).unlink()
+
+    for stop in ("clean", "clean_copy"):
+        assert loaded(tmp_path, release, stop) == (list(range(9)), {"crc_mismatch", "no_checkpoints"} & loaded(tmp_path, release, stop)[1])
+    assert loaded(tmp_path, release, "unclean")[0] == loaded(tmp_path, release, "unclean_copy")[0] == list(range(4))
+
+
+@pytest.mark.parametrize("stop", STOPS)
+def test_a_copy_of_sound_segments_without_indexes_is_loaded_whole(tmp_path: Path, stop: Stop) -> None:
+    for segment in write_segments(tmp_path, 3, 3):
+        segment.with_suffix(".index").unlink()
+
+    offsets, codes = loaded(tmp_path, "4.3.0", stop)
+
+    assert offsets == list(range(6))
+    assert not {"missing_index_matters", "lost_without_index"} & codes
+
+
+def test_the_finding_names_the_stop_of_a_broker_that_starts_on_these_files(tmp_path: Path) -> None:
+    segments = write_segments(tmp_path, 3, 3)
+    damage(segments[0], 1)
+    segments[0].with_suffix(".index").unlink()
+    with exhume.open(tmp_path) as topic:
+        topic.state(release="4.3.0", stop="unclean")
+        (finding,) = (each for each in topic.findings if each.code == "missing_index_matters")
+
+    size = len(segments[0].read_bytes()) // 3
+    assert (finding.path, finding.byte_position, finding.size_bytes) == (str(segments[0]), size, 2 * size)
+    assert finding.remedy == "Use --stop unclean_copy for the answer of a broker that starts on these files"
