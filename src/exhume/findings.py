@@ -20,6 +20,8 @@ Severity = Literal["info", "warn", "incident"]
 #: The worst one comes last.
 _SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 Confidence = Literal["proof", "likely", "possible", "undecidable"]
+#: The most certain one comes first.
+CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
 
 SCHEMA = pa.schema(
     [
@@ -75,6 +77,11 @@ class Finding:
     remedy: str | None = None
     evidence: object = None
     is_damage: bool = False
+
+
+def worst_first(severity: Severity) -> int:
+    """Return the rank of a severity: 0 for the worst one."""
+    return len(_SEVERITIES) - 1 - _SEVERITIES.index(severity)
 
 
 _all_but_evidence: attrgetter[tuple[object, ...]] = attrgetter(*(each.name for each in fields(Finding) if each.name != "evidence"))

@@ -66,9 +66,54 @@ def test_tombstones_alone_do_not_show_the_age(tmp_path: Path) -> None:
 def test_several_groups_lost_offsets_before_the_end_of_the_retention(tmp_path: Path) -> None:
     found = [each for each in hit("IC-28c", tmp_path) if each.code == "IC-28c"]
 
-    assert [each.group for each in found] == ["one", "three", "two"]
-    assert "removed 3 d 5 h after the commit" in found[0].sentence
-    assert "the retention is 7 d" in found[0].sentence
+    assert [(each.group, each.severity, each.confidence) for each in found] == [(None, "warn", "possible")]
+    assert found[0].sentence.startswith("3 groups (one, three, two) lost 3 offsets at one moment, 2024-01-11")
+    assert "3 d 5 h after they became Empty or were committed; the retention is 7 d" in found[0].sentence
+    assert evidence_offsets(found[0]) == [0, 1, 2, 3, 4, 5]
+
+
+_SHORTER = """
+    0 d0 00:00  GM one gen=1 empty | OC one a-0 = 1
+    2 d1 00:00  GM two gen=1 empty | OC two b-0 = 2
+    4 d2 00:00  GM three gen=1 empty | OC three c-0 = 3
+    6 d3 00:00  GM four gen=1 empty | OC four d-0 = 4
+    8 d5 02:00  OC one a-0 = X | GM one = X
+    10 d5 02:00  OC two b-0 = X | GM two = X
+    12 d5 02:00  OC three c-0 = X | GM three = X
+"""
+
+
+def test_a_sweep_over_several_groups_is_one_shorter_retention(tmp_path: Path) -> None:
+    found = Story(_SHORTER).findings(tmp_path)
+    swept = said(found, "IC-28c")
+
+    assert not [each for each in found if each.code == "IC-05a"]
+    assert (swept.severity, swept.confidence, swept.group) == ("warn", "likely", None)
+    assert "3 groups (one, three, two) lost 3 offsets at one moment" in swept.sentence
+    assert swept.sentence.endswith(
+        "3 d 2 h to 5 d 2 h after they became Empty or were committed: the expiry task removed them by a retention of at most 3 d 2 h,"
+        " shorter than before"
+    )
+
+
+def test_a_sweep_that_leaves_an_older_group_may_be_requests(tmp_path: Path) -> None:
+    story = _SHORTER.replace("4 d2", "0 d0 00:00  GM old gen=1 empty | OC old e-0 = 9\n4 d2").replace("    0 d0", "    20 d0", 1)
+    swept = said(Story("\n".join(_numbered(story))).findings(tmp_path), "IC-28c")
+
+    assert (swept.severity, swept.confidence) == ("info", "possible")
+    assert "though 1 group with older offsets stayed (old)" in swept.sentence
+
+
+def _numbered(story: str) -> list[str]:
+    """Return the lines of a story with record offsets in their order: each has two records."""
+    lines = sorted(line.split(maxsplit=1)[1] for line in story.strip().splitlines())
+    return [f"{2 * number} {line}" for number, line in enumerate(lines)]
+
+
+def test_two_groups_at_one_moment_are_deletions(tmp_path: Path) -> None:
+    found = Story("\n".join(_SHORTER.strip().splitlines()[:-1])).findings(tmp_path)
+
+    assert {each.group for each in found if each.code == "IC-05a"} == {"one", "two"}
 
 
 def test_one_group_lost_offsets_of_the_same_age_each_time(tmp_path: Path) -> None:

@@ -121,11 +121,45 @@ def test_a_commit_of_a_later_owner_does_not_belong_to_the_time_without_owner(tmp
     assert finding.not_excluded == "partitions that were added to the topic later: the topics file has its present size"
 
 
-def test_a_topic_without_earlier_commits_may_be_new(tmp_path: Path) -> None:
+def test_a_partition_that_no_record_named_before_its_first_owner_is_new(tmp_path: Path) -> None:
     story = "\n".join(_HOLE.splitlines()[2:]).replace("    {between}\n", "")
+
+    assert not Story(story).findings(tmp_path, _FOUR, codes=["IC-20a"])
+
+
+def test_a_partition_that_only_the_topics_file_has_may_be_new(tmp_path: Path) -> None:
+    story = "\n".join(_HOLE.splitlines()[2:]).partition("    {between}")[0]
     finding = said(Story(story).findings(tmp_path, _FOUR, codes=["IC-20a"]), "IC-20a")
 
-    assert (finding.not_excluded or "").endswith("; a topic that was created later")
+    assert finding.confidence == "possible"
+    assert finding.sentence == (
+        "the topics file has 4 partitions of t, and no assignment or commit in the log names t-3: the members may not know new partitions"
+    )
+
+
+_GROWS = """
+    0 d0 08:00  GM g gen=1 {A@h1/a: t → t-0,1; B@h2/b: t → t-2,3} | GM other gen=1 {C@h3/c: t → t-0,1,2,3}
+    2 d0 08:01  OC g t-0 = 1 | OC g t-1 = 1 | OC g t-2 = 1 | OC g t-3 = 1
+    6 d2 12:00  GM other gen=2 {C@h3/c: t → t-0,1,2,3,4,5}
+    7 d2 12:01  OC other t-4 = 1 | OC other t-5 = 1
+"""
+
+
+def test_partitions_that_are_added_are_not_missing_before(tmp_path: Path) -> None:
+    story = f"{_GROWS}\n9 d2 12:06 GM g gen=2 {{A@h1/a: t → t-0,1,2; B@h2/b: t → t-3,4,5}}\n10 d3 12:00 OC g t-4 = 9"
+
+    assert "IC-20a" not in codes_of(Story(story).findings(tmp_path, codes=["IC-20a"]))
+    six = Inputs(topics=[Topic("t", None, 6, None)])
+    assert not Story(story).findings(tmp_path / "six", six, codes=["IC-20a"])
+
+
+def test_a_group_that_does_not_know_the_new_partitions(tmp_path: Path) -> None:
+    story = f"{_GROWS}\n9 d2 13:01 OC g t-0 = 2"
+    [finding] = [each for each in Story(story).findings(tmp_path, codes=["IC-20a"]) if each.confidence != "undecidable"]
+
+    assert (finding.group, finding.severity, finding.topic, finding.partition) == ("g", "warn", "t", None)
+    assert "the topic t grew: the log has commits for 2 partitions of t (4, 5) since 2024-01-10 12:01:00" in finding.sentence
+    assert "no member of this group owned them for 1 h, until the end of the log" in finding.sentence
 
 
 def test_a_commit_for_a_partition_without_owner_is_no_stop(tmp_path: Path) -> None:

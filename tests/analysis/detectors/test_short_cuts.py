@@ -7,12 +7,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
-from exhume.analysis.detectors import TopicCase, diagnose, offsets_out_of_range, rewinds_and_jumps, unconsumed_partitions
+from exhume.analysis.detectors import TopicCase, diagnose, offsets_out_of_range, rewinds_and_jumps, unconsumed_partitions, uneven
 from exhume.analysis.detectors.cases import Silence
 from exhume.analysis.detectors.commit_loops.columns import USUAL
 from exhume.analysis.detectors.commit_rows import ChangeTable
@@ -150,10 +151,15 @@ def test_silences_of_groups_in_real_logs(case: corpus.Case) -> None:
         _silences(directory)
 
 
-@pytest.mark.parametrize(("code", "short_cut", "passed"), [("IC-20b", "_may_be_silent", True), ("IC-34", "difference_of", 2)])
-def test_members_with_the_same_properties(case: TopicCase, code: str, short_cut: str, passed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("code", "short_cut", "passed"),
+    [("IC-20b", (unconsumed_partitions, "_may_be_silent"), True), ("IC-34", (uneven, "difference_of"), 2)],
+)
+def test_members_with_the_same_properties(
+    case: TopicCase, code: str, short_cut: tuple[ModuleType, str], passed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked_first = _found(case, code)
-    monkeypatch.setattr(unconsumed_partitions, short_cut, lambda _: passed)
+    monkeypatch.setattr(*short_cut, lambda _: passed)
 
     assert _found(case, code) == asked_first
 

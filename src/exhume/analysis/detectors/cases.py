@@ -26,6 +26,7 @@ from exhume.analysis.detectors.commits import GroupPhase
 from exhume.analysis.detectors.keys import GroupKeys
 from exhume.analysis.detectors.log_files import LogFiles
 from exhume.analysis.detectors.owner_history import OwnerHistory
+from exhume.analysis.detectors.partition_sightings import PartitionSightings, Times
 from exhume.analysis.group_timeline import decoded_key, steps_of_member_tables, steps_of_records
 from exhume.analysis.log_extent import LogExtent
 from exhume.analysis.member_tables import MemberTable
@@ -125,6 +126,8 @@ class LogContext:
     topic_id: str | None = None
     #: Names of topic ids.
     names: TopicNames = field(default_factory=TopicNames, repr=False)
+    #: The partitions that commits named, of all groups of all logs.
+    sightings: PartitionSightings = field(default_factory=PartitionSightings, repr=False)
 
     @property
     def origin(self) -> Origin:
@@ -281,6 +284,8 @@ class PartitionCase:
     topics_by_id: dict[str, str] = field(default_factory=dict)
     #: The superseded bytes that the cleaner left; None if not counted.
     uncleaned: Uncleaned | None = None
+    #: The times at which commits named each partition.
+    sightings: Times = field(default_factory=dict, repr=False)
 
 
 @dataclass(slots=True)

@@ -20,6 +20,7 @@ from exhume.analysis.detectors import (
     uncommitted_transactions,
     unconsumed_partitions,
     undecodable,
+    uneven,
     volume,
 )
 from exhume.analysis.detectors.registry import Detector
@@ -48,7 +49,7 @@ DETECTORS: tuple[Detector, ...] = (
     *identities.DETECTORS,
     *rebalances.UNRECONCILED,
     *conversions.DETECTORS,
-    *unconsumed_partitions.UNEVEN,
+    *uneven.DETECTORS,
     # Volume and shape.
     *volume.DETECTORS,
     # Reading and writing back.

@@ -28,6 +28,7 @@ from exhume.analysis.detectors.commit_rows import NameNumbers, readable
 from exhume.analysis.detectors.group_phases import GroupPhases
 from exhume.analysis.detectors.key_histories import KeyHistories, Recent, oldest_survivors
 from exhume.analysis.detectors.keys import GroupKeys
+from exhume.analysis.detectors.partition_sightings import PartitionSightings, times_of
 from exhume.analysis.group_timeline import decoded_key
 from exhume.analysis.log_extent import ExtentReader, ExtentReaders, LogExtent, LogExtents
 from exhume.analysis.member_tables import MemberTable, MemberTableReader
@@ -93,8 +94,9 @@ class Condenser(LogCollector):
         """Return the case; `extents` are those of the logs."""
         case = TopicCase([log.finish(extents[origin]) for origin, log in self._logs.items()])
         tombstones = OffsetTombstones(each for partition in case.partitions for each in partition.tombstones)
+        sightings = PartitionSightings(*(partition.sightings for partition in case.partitions))
         for partition in case.partitions:
-            partition.log_context.tombstones = tombstones
+            partition.log_context.tombstones, partition.log_context.sightings = tombstones, sightings
         return case
 
 
@@ -282,7 +284,16 @@ class PartitionCondenser:
         marker_count, late_markers = self._transactions.marker_count, self._transactions.late_markers
         tombstones = self._tombstones()
         return PartitionCase(
-            self.log_context, groups, tombstones, opened, marker_count, late_markers, undecodable_records, topics_by_id, uncleaned
+            self.log_context,
+            groups,
+            tombstones,
+            opened,
+            marker_count,
+            late_markers,
+            undecodable_records,
+            topics_by_id,
+            uncleaned,
+            times_of(self._lives),
         )
 
     def _tombstones(self) -> list[OffsetTombstone]:

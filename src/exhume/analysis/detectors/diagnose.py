@@ -6,16 +6,15 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from exhume.analysis.detectors.cases import GroupCase, PartitionCase, TopicCase
 from exhume.analysis.detectors.catalogue import DETECTORS, WITHOUT_DETECTOR
+from exhume.analysis.detectors.gathered import gathered
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.removal_evidence import learn_retention
 from exhume.analysis.detectors.report import counted, undecidable
 from exhume.errors import RequestError
-from exhume.findings import Finding
+from exhume.findings import Finding, worst_first
 from exhume.gc_control import infrequent_gc
 from exhume.replay.topic_names import TopicNames, tells_topic_names
-
-_SEVERITIES = ("incident", "warn", "info")
 
 
 def chosen(codes: Collection[str] | None) -> list[Detector]:
@@ -78,7 +77,7 @@ def diagnose_topic(case: TopicCase, inputs: Inputs, detectors: Iterable[Detector
     without_time = sum(partition.log_context.without_time for partition in case.partitions)
     for detector in detectors:
         if detector.in_topic is not None:
-            yield from detector.in_topic(case, inputs)
+            yield from gathered(detector.in_topic(case, inputs))
         if detector.by_time and without_time:
             reason = f"the rule needs times, and message format 0 stores none: {counted(without_time, 'record')} without a time"
             yield undecidable(detector.code, reason)
@@ -101,7 +100,7 @@ def diagnose_group(group: GroupCase, inputs: Inputs, detectors: Iterable[Detecto
     """Run the detectors that need one group alone."""
     for detector in detectors:
         if detector.in_group is not None:
-            yield from detector.in_group(group, inputs)
+            yield from gathered(detector.in_group(group, inputs))
 
 
 def _found(case: TopicCase, inputs: Inputs, detectors: list[Detector], groups: Collection[str] | None) -> Iterator[Finding]:
@@ -134,7 +133,7 @@ def _is_named(code: str, codes: Collection[str]) -> bool:
 
 def _rank(finding: Finding) -> tuple[object, ...]:
     return (
-        _SEVERITIES.index(finding.severity),
+        worst_first(finding.severity),
         finding.confidence == "undecidable",
         finding.code,
         finding.group or "",

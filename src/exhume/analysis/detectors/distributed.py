@@ -22,6 +22,7 @@ from exhume.analysis.detectors.copies import find_replicas_diverge
 from exhume.analysis.detectors.diagnose import chosen, diagnose_partition, diagnose_topic, is_wanted, learned_names
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.log_files import LogFiles
+from exhume.analysis.detectors.partition_sightings import PartitionSightings, Times
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.removal_evidence import most_likely_ms, swept_groups
 from exhume.analysis.growth import CompactionRow
@@ -43,6 +44,7 @@ class LogFacts:
     Attributes:
         log_context: The context of the log, without tombstones and names.
         tombstones: Its offset tombstones.
+        sightings: The times at which its commits named each partition.
         swept: The groups whose removals each retention would explain.
         names: The topic names in its records, as `TopicNames.learned`.
         first_open: The first record offset of the oldest open transaction.
@@ -50,6 +52,7 @@ class LogFacts:
 
     log_context: LogContext
     tombstones: list[OffsetTombstone]
+    sightings: Times
     swept: Mapping[int, set[str]]
     names: list[tuple[str, str, str]]
     first_open: int | None
@@ -64,6 +67,7 @@ class Known:
     """The facts of all logs."""
 
     tombstones: OffsetTombstones
+    sightings: PartitionSightings
     names: TopicNames
     retention_ms: int | None
 
@@ -77,8 +81,10 @@ def condense_log(reader: SegmentReader) -> tuple[LogFacts, PartitionCase] | None
     log_context = partition.log_context
     names = learned_names(partition)
     open_since = first_open(case)
-    log_context.tombstones, log_context.names = OffsetTombstones(), TopicNames()
-    facts = LogFacts(log_context, partition.tombstones, swept_groups(case), names.learned(), next(iter(open_since.values()), None))
+    log_context.tombstones, log_context.names, log_context.sightings = OffsetTombstones(), TopicNames(), PartitionSightings()
+    facts = LogFacts(
+        log_context, partition.tombstones, partition.sightings, swept_groups(case), names.learned(), next(iter(open_since.values()), None)
+    )
     return facts, partition
 
 
@@ -88,14 +94,16 @@ def known_of(facts: Iterable[LogFacts], names: TopicNames, inputs: Inputs) -> Kn
     all_names.take(names)
     swept: dict[int, set[str]] = {}
     tombstones: list[OffsetTombstone] = []
+    sightings: list[Times] = []
     for each in facts:
+        sightings.append(each.sightings)
         tombstones += each.tombstones
         for source, topic_id, topic in each.names:
             all_names.add(source, topic_id, topic)
         for age_ms, groups in each.swept.items():
             swept.setdefault(age_ms, set()).update(groups)
     retention_ms = inputs.retention_ms if inputs.retention_ms is not None else most_likely_ms(swept)
-    return Known(OffsetTombstones(tombstones), all_names, retention_ms)
+    return Known(OffsetTombstones(tombstones), PartitionSightings(*sightings), all_names, retention_ms)
 
 
 def diagnose_all(
@@ -149,6 +157,7 @@ def diagnose_log(
 def _share(case: PartitionCase, known: Known) -> None:
     log_context = case.log_context
     log_context.tombstones, log_context.likely_retention_ms, log_context.names = known.tombstones, known.retention_ms, known.names
+    log_context.sightings = known.sightings
 
 
 @dataclass(slots=True)

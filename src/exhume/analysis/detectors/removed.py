@@ -21,6 +21,7 @@ from exhume.analysis.detectors.removal_evidence import (
     subscribed_topics,
 )
 from exhume.analysis.detectors.report import Proof, counted, finding, some, span, undecidable
+from exhume.analysis.detectors.sweeps import Removed, at_once, is_sweep, may_be_swept
 from exhume.analysis.memberships import Membership
 from exhume.analysis.removals.causes import WINDOWS, Cause
 from exhume.durations import DAY_MS, HOUR_MS
@@ -152,21 +153,30 @@ def find_deletions(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
     Several groups lost offsets of one topic within ten seconds: the topic was deleted. A group lost all of its offsets, and its own
     tombstone followed or it never had a record of its own: the group was deleted. A group lost some of its offsets: a request deleted them;
     for a topic that members subscribe to, brokers refuse such a request, so the topic was deleted. Several groups lost offsets of several
-    topics at one moment, not younger than a minute: they may have expired by a shorter retention, so nothing is decided.
+    topics at one moment, not younger than a minute: they may have expired by a shorter retention, so nothing is decided. Three such groups
+    or more are one finding of IC-28.
     """
     of_topics: dict[str, list[_Deletion]] = {}
+    wide: list[Removed[Finding]] = []
     for group in (group for partition in case.partitions for group in partition.groups):
         if group.keys.with_removals():
             for together in judged_removals(group, inputs):
-                yield from _requests(together)
+                for offsets, found in _requests(together):
+                    if together.timestamp_ms is not None and may_be_swept(together, offsets):
+                        wide.append(Removed(together.timestamp_ms, group.group, found))
+                    else:
+                        yield found
                 with_topic = _of_cause(together, "topic_deleted")
                 for topic in sorted(together.evidence.topics):
                     for deletion in _deletion(together, [each for each in with_topic if each.key.topic == topic]):
                         of_topics.setdefault(topic, []).append(deletion)
         group.forget()
+    for instant in at_once(wide):
+        if not is_sweep(instant):
+            yield from (each.item for each in instant)
     for _, deletions in sorted(of_topics.items()):
-        for at_once in _at_once(sorted(deletions, key=lambda each: each.timestamp_ms)):
-            yield _topic_deletion(at_once)
+        for of_topic in _of_one_topic(sorted(deletions, key=lambda each: each.timestamp_ms)):
+            yield _topic_deletion(of_topic)
 
 
 def _of_cause(together: JudgedRemoval, cause: Cause) -> list[JudgedOffset]:
@@ -182,15 +192,17 @@ def _deletion(together: JudgedRemoval, removed: Sequence[JudgedOffset]) -> Itera
         yield _Deletion(together.group, time_ms, removed, together.group_record, is_subscribed)
 
 
-def _requests(together: JudgedRemoval) -> Iterator[Finding]:
-    """Yield the requests that removed offsets of a group, and the removals that may have been requests."""
+def _requests(together: JudgedRemoval) -> Iterator[tuple[Sequence[JudgedOffset], Finding]]:
+    """Yield the requests that removed offsets of a group, and the removals that may have been requests, with their offsets."""
     for deletion in _deletion(together, _of_cause(together, "group_deleted")):
-        yield _request(deletion, f"the group was deleted with {deletion.offsets}, {deletion.age} after the last commit")
+        sentence = f"the group was deleted with {deletion.offsets}, {deletion.age} after the last commit"
+        yield deletion.removed, _request(deletion, sentence)
     for deletion in _deletion(together, _of_cause(together, "offsets_deleted")):
-        yield _request(deletion, f"a request deleted {deletion.offsets}, {deletion.age} after the commit; the group stayed")
+        sentence = f"a request deleted {deletion.offsets}, {deletion.age} after the commit; the group stayed"
+        yield deletion.removed, _request(deletion, sentence)
     for deletion in _deletion(together, [each for each in _of_cause(together, "removed") if not each.judgement.is_value_missing]):
         reason = f"{deletion.offsets} disappeared {deletion.age} after the commit, by one of these: {some(deletion.not_excluded)}"
-        yield undecidable("IC-05a", reason, together.group, evidence=deletion.evidence)
+        yield deletion.removed, undecidable("IC-05a", reason, together.group, evidence=deletion.evidence)
 
 
 def _request(deletion: _Deletion, sentence: str) -> Finding:
@@ -206,7 +218,7 @@ def _request(deletion: _Deletion, sentence: str) -> Finding:
     )
 
 
-def _at_once(deletions: Sequence[_Deletion]) -> Iterator[list[_Deletion]]:
+def _of_one_topic(deletions: Sequence[_Deletion]) -> Iterator[list[_Deletion]]:
     """Split these deletions, in the order of time, into those of one deletion of the topic."""
     together: list[_Deletion] = []
     for each in deletions:

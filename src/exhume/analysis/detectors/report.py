@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from operator import itemgetter
-from typing import NotRequired, TypedDict
+from typing import NotRequired, TypedDict, TypeVar
 
 from exhume.analysis.detectors.cases import GroupCase, GroupRecord, LogContext
 from exhume.analysis.detectors.commits import Change, CommitRow, Dropped, Removal
@@ -28,6 +28,7 @@ class EvidenceRow(TypedDict):
     value: NotRequired[str | None]
 
 
+_Row = TypeVar("_Row")
 #: What a finding can rest on.
 Proof = CommitRow | Change | Removal | Dropped | GroupRecord | Membership | EvidenceRow
 
@@ -69,8 +70,7 @@ def finding(
     times = [row["timestamp_ms"] for row in rows if row["timestamp_ms"] is not None]
     if isinstance(about, KeyHistory):
         topic, partition = about.topic, about.partition
-    if len(rows) > most_evidence:
-        rows = [*rows[: most_evidence // 2], *rows[-most_evidence // 2 :]]
+    rows = most_of(rows, most_evidence)
     return Finding(
         code=code,
         sentence=sentence,
@@ -90,6 +90,11 @@ def finding(
         remedy=remedy,
         evidence=rows or None,
     )
+
+
+def most_of(rows: list[_Row], most: int = _MOST_EVIDENCE) -> list[_Row]:
+    """Return these rows of evidence; of too many the first and the last ones."""
+    return rows if len(rows) <= most else [*rows[: most // 2], *rows[-most // 2 :]]
 
 
 def undecidable(

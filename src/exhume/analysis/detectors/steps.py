@@ -14,6 +14,8 @@ from exhume.analysis.member_changes import client_of
 from exhume.analysis.member_columns import is_opaque
 from exhume.analysis.memberships import Member, MemberName, Membership
 
+#: Assignors that take all partitions away in a rebalance, and assign all of them.
+EAGER = ("range", "roundrobin", "sticky")
 #: A run of this length, or of more than one generation, is not a rebalance in progress.
 LASTING_MS = 5 * 60_000
 #: The longest time after a change of owner in which the previous owner may still commit.

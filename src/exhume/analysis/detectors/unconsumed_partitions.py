@@ -1,11 +1,10 @@
-"""Find partitions that no member consumes: without an owner, or with an owner that does not commit them; and uneven assignments."""
+"""Find partitions that no member consumes: without an owner, or with an owner that does not commit them."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import median
 
 from exhume.analysis.detectors.absences import absences
@@ -16,14 +15,16 @@ from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.detectors.paused import LEAST_OTHERS, find_paused
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import MORE_NAMED, counted, finding, some, span, undecidable
-from exhume.analysis.detectors.steps import StepRun, judged, step_runs, who
-from exhume.analysis.member_columns import all_owned, all_subscribed, assigned_of, difference_of, is_known, member_at
-from exhume.analysis.memberships import Member, Membership, TopicPartition
+from exhume.analysis.detectors.steps import EAGER, StepRun, judged, who
+from exhume.analysis.member_columns import all_owned, all_subscribed, assigned_of, is_known, member_at
+from exhume.analysis.memberships import Membership, TopicPartition
 from exhume.analysis.topic_sizes import TopicSize, TopicSizes
 from exhume.codecs.record_types import role_of
 from exhume.findings import Finding
+from exhume.moments import show_time
 
-_EAGER = ("range", "roundrobin", "sticky")
+#: The time in which members find new partitions: twice the default of metadata.max.age.ms.
+_NEW_PARTITIONS_MS = 10 * 60_000
 
 
 def find_unconsumed(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
@@ -31,7 +32,9 @@ def find_unconsumed(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
 
     IC-20a: members subscribe to the topic, but no assignment contains the partition in two successive generations, or for five minutes. The
     partition count is that of `--topics`, otherwise that in the coordinator's own record. Without both, only partitions that occur in the
-    log are checked, and it is undecidable if the topic has more.
+    log are checked, and it is undecidable if the topic has more. A partition exists from the first commit of any group, assignment or
+    record that names it or a higher one. If that is later than the first step of the group, the topic grew, and the members have ten
+    minutes to find its new partitions.
 
     IC-20b: the partition has an owner, but was not committed for ten times the owner's usual interval, while two or more other partitions
     of the same owner were. The cause is in the client: a fetcher that did not restart, or an assignment that it lost. Either this holds at
@@ -54,7 +57,7 @@ def _sizes(group: GroupCase, inputs: Inputs) -> TopicSizes:
     plans: dict[frozenset[TopicPartition], None] = {}
     others: set[frozenset[TopicPartition]] = set()
     for step in reversed(group.memberships):
-        if step.kind == "classic" and step.protocol in _EAGER:
+        if step.kind == "classic" and step.protocol in EAGER:
             plans.setdefault(all_owned(step))
         else:
             others.add(all_owned(step))
@@ -63,6 +66,12 @@ def _sizes(group: GroupCase, inputs: Inputs) -> TopicSizes:
         sizes.saw(topic, partition)
     for topic, partition in group.keys.names:
         sizes.saw(topic, partition)
+    # Partitions that only other groups know count if the topic grew while this group had members.
+    began_ms = next((step.timestamp_ms for step in group.memberships if step.members), None)
+    for topic in {name for step in group.memberships[-1:] for name in all_subscribed(step)}:
+        size = sizes.of(topic, group.group)
+        if size is not None and not size.is_exact and began_ms is not None:
+            sizes.saw(topic, group.log_context.sightings.count_since(topic, size.partition_count, began_ms) - 1)
     return sizes
 
 
@@ -74,6 +83,16 @@ class _Absence:
     size: TopicSize
     stretch: StepRun
     partitions: Sequence[int]
+    #: The time since which new partitions exist; None if all of them existed before.
+    new_since_ms: int | None = None
+    #: No assignment and no commit names them: only the topics file or a record does.
+    is_never_named: bool = False
+
+    @property
+    def length_ms(self) -> int:
+        if self.new_since_ms is None or self.stretch.end_ms is None:
+            return self.stretch.length_ms
+        return max(self.stretch.end_ms - self.new_since_ms, 0)
 
     @property
     def only_partition(self) -> int | None:
@@ -118,12 +137,81 @@ def _lasting_absences(
     """Yield the absences that last longer than a rebalance in progress, of topics with a known size."""
     sizes = {topic: size for topic, size in known.items() if size is not None}
     counts = {topic: size.partition_count for topic, size in sizes.items()}
+    existence = _Existence(group, steps)
     for first, end, missed in absences(steps, subscribed, counts):
         ended = steps[end] if end < len(steps) else None
         stretch = StepRun(steps[first:end], ended, group.log_context.last_timestamp_ms if ended is None else ended.timestamp_ms)
         if stretch.lasts:
             for topic, partitions in missed().items():
-                yield _Absence(topic, sizes[topic], stretch, partitions)
+                yield from _existing(_Absence(topic, sizes[topic], stretch, partitions), existence, first)
+
+
+def _existing(absence: _Absence, existence: _Existence, first: int) -> Iterator[_Absence]:
+    """Split the partitions of an absence by the time since which they exist, and yield those that lasted."""
+    topic, began_ms = absence.topic, absence.stretch.first.timestamp_ms
+    existed: list[int] = []
+    new: dict[int, list[int]] = {}
+    never_named: list[int] = []
+    for partition in absence.partitions:
+        since_ms = existence.since_ms(topic, partition)
+        owned_at = existence.first_step(topic, partition)
+        if (owned_at is not None and owned_at <= first) or (since_ms is not None and (began_ms is None or since_ms <= began_ms)):
+            existed.append(partition)
+        elif since_ms is not None:
+            new.setdefault(since_ms, []).append(partition)
+        elif owned_at is None:
+            never_named.append(partition)
+    if existed:
+        yield replace(absence, partitions=existed)
+    for since_ms, partitions in new.items():
+        grown = replace(absence, partitions=partitions, new_since_ms=since_ms)
+        if grown.length_ms >= _NEW_PARTITIONS_MS:
+            yield grown
+    if never_named:
+        yield replace(absence, partitions=never_named, is_never_named=True)
+
+
+class _Existence:
+    """The steps and times since which the partitions of topics exist, as this group and the commits of all groups show."""
+
+    def __init__(self, group: GroupCase, steps: Sequence[Membership]) -> None:
+        self._sightings = group.log_context.sightings
+        self._group, self._steps = group, steps
+
+    def since_ms(self, topic: str, partition: int) -> int | None:
+        times_ms = [self._sightings.since_ms(topic, partition)]
+        times_ms += [time_ms for time_ms, count in self._recorded.get(topic, ()) if count > partition]
+        return min((each for each in times_ms if each is not None), default=None)
+
+    def first_step(self, topic: str, partition: int) -> int | None:
+        """Return the number of the first step whose assignment names this partition or a higher one; None if none does."""
+        return next((number for number, count in self._owned.get(topic, ()) if count > partition), None)
+
+    @cached_property
+    def _owned(self) -> dict[str, list[tuple[int, int]]]:
+        """Return, for each topic, the steps at which the number of named partitions increased, with that number."""
+        found: dict[str, list[tuple[int, int]]] = {}
+        known: set[frozenset[TopicPartition]] = set()
+        for number, step in enumerate(self._steps):
+            owned = all_owned(step)
+            if owned in known:
+                continue
+            known.add(owned)
+            for topic, partition in owned:
+                counts = found.setdefault(topic, [])
+                if not counts or partition >= counts[-1][1]:
+                    counts.append((number, partition + 1))
+        return found
+
+    @cached_property
+    def _recorded(self) -> dict[str, list[tuple[int, int]]]:
+        """Return, for each topic, the times and partition counts in the records of the coordinator."""
+        found: dict[str, list[tuple[int, int]]] = {}
+        for record in self._group.records:
+            if role_of(record.record_type) == "partition_metadata" and record.timestamp_ms is not None:
+                for topic in (record.decoded.value or {}).get("topics") or ():
+                    found.setdefault(topic["topic"], []).append((record.timestamp_ms, topic["partition_count"]))
+        return found
 
 
 def _nameless(group: GroupCase, steps: Sequence[Membership], subscribed: Sequence[frozenset[str]]) -> frozenset[str]:
@@ -148,12 +236,14 @@ def _missing(group: GroupCase, absence: _Absence) -> Finding:
         not_excluded.append("a topic that was created again with fewer partitions")
     if last is None and not group.keys.were_committed_before(stretch.first.record_offset, absence.keys):
         not_excluded.append("a topic that was created later")
+    if absence.new_since_ms is not None:
+        not_excluded.append("commits of another group for partitions that the topic does not have")
     return finding(
         "IC-20a",
         _missing_sentence(absence, last),
         group,
         severity="incident" if size.basis == "topics_file" and not stretch.is_over and last is not None else "warn",
-        confidence="likely" if size.is_exact else "possible",
+        confidence="likely" if size.is_exact and not absence.is_never_named else "possible",
         evidence=[*stretch.steps[:2], *([last] if last is not None else []), *([stretch.next] if stretch.next else [])],
         not_excluded=not_excluded,
         topic=absence.topic,
@@ -163,6 +253,17 @@ def _missing(group: GroupCase, absence: _Absence) -> Finding:
 
 def _missing_sentence(absence: _Absence, last: CommitRow | None) -> str:
     stretch = absence.stretch
+    if absence.is_never_named:
+        source = "the topics file has" if absence.size.basis == "topics_file" else "a record has"
+        named = f"{source} {absence.size.partition_count} partitions of {absence.topic}, and no assignment or commit in the log names"
+        return f"{named} {absence.title}: the members may not know new partitions"
+    if absence.new_since_ms is not None:
+        until = "" if stretch.is_over else ", until the end of the log"
+        them = "it" if len(absence.partitions) == 1 else "them"
+        return (
+            f"the topic {absence.topic} grew: the log has commits for {absence.title} since {show_time(absence.new_since_ms)}, and no"
+            f" member of this group owned {them} for {span(absence.length_ms)}{until}; the members may not know the new partitions"
+        )
     first_offset, records = stretch.first.record_offset, counted(len(stretch.steps), "group record")
     sentence = f"no member owned {absence.title} from record {first_offset} on, through {records}"
     sentence += f" and for {span(stretch.length_ms)}" if stretch.length_ms else ""
@@ -249,67 +350,6 @@ def _later_commits(keys: Sequence[KeyHistory], time_ms: int, distance_ms: float)
     ]
 
 
-def find_uneven(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
-    """One member has at least two partitions more than another member with the same subscription.
-
-    The range assignor assigns each topic on its own, so a member may have one partition more for each topic. Up to that number it is
-    `info`, above it `warn`. For a consumer group the target assignment counts, for a classic group a stored assignment that lasts.
-    """
-    steps = [step for step in judged(group) if step.kind in ("classic", "consumer") and step.protocol != "stream"]
-    for stretch in step_runs(group, steps, lambda step: _uneven(step) is not None):
-        uneven = _uneven(stretch.first)
-        if uneven is None or not (stretch.lasts or (stretch.first.kind == "classic" and stretch.first.protocol in _EAGER)):
-            continue
-        most, least, topics = uneven
-        difference = len(_plan(most)) - len(_plan(least))
-        assignor = stretch.first.protocol or most.server_assignor or "the default assignor"
-        by_range = assignor == "range" and difference <= topics
-        sentence = (
-            f"{who(most)} got {counted(len(_plan(most)), 'partition')} and {who(least)} got {len(_plan(least))} from {assignor}, for the"
-            f" same subscription to {counted(topics, 'topic')}"
-        )
-        if by_range:
-            sentence += ": range assigns topics with few partitions this way"
-        not_excluded = ["an assignment by racks"] if most.rack_id is not None else []
-        if assignor not in (*_EAGER, "cooperative-sticky", "uniform"):
-            not_excluded.append(f"an assignor ({assignor}) that assigns this way on purpose")
-        yield finding(
-            "IC-34",
-            sentence,
-            group,
-            severity="info" if by_range else "warn",
-            confidence="proof",
-            evidence=stretch.steps[:2],
-            not_excluded=not_excluded,
-            remedy="Use another assignor, for example cooperative-sticky: it assigns all topics at once" if assignor == "range" else None,
-        )
-
-
-def _plan(member: Member) -> tuple[TopicPartition, ...]:
-    return (member.assigned if member.is_classic or member.target is None else member.target) or ()
-
-
-def _uneven(step: Membership) -> tuple[Member, Member, int] | None:
-    """Return the members with most and least partitions of one subscription, and its number of topics; None if all is even."""
-    by_topics: dict[frozenset[str], list[Member]] = {}
-    if step.kind == "consumer" and step.target_epoch != step.group_epoch:
-        return None
-    if step.kind == "classic" and difference_of(step) <= 1:
-        return None
-    for member in step.members.values():
-        if member.subscribed_topics and not (member.assigned is None and member.target is None):
-            by_topics.setdefault(frozenset(member.subscribed_topics), []).append(member)
-    subscribed = Counter(chain.from_iterable(by_topics))
-    for topics, members in by_topics.items():
-        # A member that subscribes to fewer topics leaves more of the other topics to the rest.
-        if any(subscribed[topic] > 1 for topic in topics):
-            continue
-        most, least = max(members, key=lambda member: len(_plan(member))), min(members, key=lambda member: len(_plan(member)))
-        if len(_plan(most)) - len(_plan(least)) > 1:
-            return most, least, len(topics)
-    return None
-
-
 DETECTORS = (
     Detector(
         code="IC-20",
@@ -323,19 +363,5 @@ DETECTORS = (
             "A client that commits changed offsets only does not commit a partition without new records",
         ),
         better_with=("--topics", "--end-offsets"),
-    ),
-)
-UNEVEN = (
-    Detector(
-        code="IC-34",
-        title="Uneven assignment",
-        section="Membership and assignment",
-        in_group=find_uneven,
-        traps=(
-            "Members with different subscriptions that share topics are not compared",
-            "The range assignor is uneven for topics with few partitions, by design",
-            "A cooperative rebalance in progress is uneven for a time",
-        ),
-        better_with=("--topics",),
     ),
 )
