@@ -272,7 +272,6 @@ def test_a_gap_says_what_took_its_records_as_far_as_the_log_shows_it(tmp_path: P
         Gap(9, 11, "unknown"),
     ]
     assert (gaps.extent.log_start_offset, gaps.extent.cleaner_offset, gaps.first_damage_offset) == (2, 8, 14)
-    assert gaps.cleaned_up_to() == 14
     assert [*gaps.between(1, 5)] == [Gap(1, 1, "deletion"), Gap(3, 3, "compaction"), Gap(5, 5, "compaction")]
     assert [gaps.first_after(offset) for offset in (-1, 0, 1, 5, 11)] == [0, 1, 3, 6, None]
     assert [gaps.has_any(*span) for span in ((2, 2), (2, 3), (4, 4), (10, 20), (12, 20))] == [False, True, False, True, False]

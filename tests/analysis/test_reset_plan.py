@@ -252,6 +252,7 @@ def test_a_past_that_compaction_took_a_part_of_is_a_finding(tmp_path: Path) -> N
         log.append([commit(10, 1)])
         log.roll(3)
         log.append([commit(20)])
+        log.roll(5)
         log.append([commit(30)])
     with exhume.open(tmp_path) as topic:
         topic.reset_plan(["pay"], at_offset=3)

@@ -9,14 +9,20 @@ a later one of the same key. But a key may be missing completely. The grades are
                epochs and its state are those of a group that never had one
     unknown    the group has records only after the moment, or damage destroyed records before it
 
-Every offset was once given to a record, so missing ones can be counted. They do not matter for a group if only records that were in force
-at the moment can have replaced them. That is not certain in these cases: a transaction ended after the moment, and its pending commits may
-have been removed as aborted or replaced; the group has a pending commit, which replaces the valid one; and, unless the cleaner has not
-reached the moment, the group has a later record, or a gap after the moment may have been one. A row without a group stands for groups
-without any record left.
+Every offset was once given to a record, so missing ones can be counted. They do not matter for a group if only records up to the moment
+can have replaced them. That is not certain in these cases:
 
-The cleaner's checkpoint shows how far it got, as long as no offset above it is missing. Else the replica copied its gaps from a leader,
-whose checkpoint is unknown, and every record up to the log end may have replaced others.
+- an offset after the moment is missing too: that record may have replaced them, and a tombstone leaves no later record;
+- the group has a record after the moment, and the cleaner may have reached it;
+- a transaction ended after the moment: its commits were pending then, and the cleaner may have removed them as aborted or replaced;
+- the group has a pending commit, which replaces the valid one when its transaction ends.
+
+A time is less exact than an offset: the records between the last one that counts and the next one may be before or after the moment. And if
+the times of a log go back, a missing record just before the moment may be later than the moment, which makes the state that of a later one.
+
+A row without a group stands for groups without any record left. The coordinator in Java keeps a group as Empty after tombstones of all its
+records, so it has this row if any record is missing. `past_records.CleanerBound` shows how far the cleaner can have come. The checkpoint
+of the cleaner does not: a replica may have copied its gaps from a leader whose cleaner went further.
 """
 
 from __future__ import annotations
@@ -25,22 +31,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
 import pyarrow as pa
 
 from exhume.analysis.log_extent import ExtentReader, LogExtent
 from exhume.analysis.log_gaps import GapReader, LogGaps
+from exhume.analysis.past_records import CleanerBound, ClockReader, LaterRecordReader, LaterRecords
 from exhume.arrow_rows import OfLog, Origin, schema_of, table_of
-from exhume.codecs.columns.arrow import texts
-from exhume.codecs.columns.record_blocks import RecordBlock
-from exhume.codecs.kernels import keys, scan
-from exhume.codecs.kernels import records as fields
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.log_pass import LogCollector, collect
-from exhume.codecs.record_types import RECORD_TYPES, decode_record
 from exhume.codecs.segment_reader import SegmentReader
 from exhume.replay.state import CoordinatorState
-from exhume.replay.state_tables import LoadRow
+from exhume.replay.state_tables import LoadRow, OffsetRow
 from exhume.replay.verdict import LOADED_IN_MEMORY
 
 Grade = Literal["certain", "at_least", "unknown"]
@@ -67,14 +68,12 @@ class CompletenessRow(OfLog):
 
 COMPLETENESS = schema_of(CompletenessRow)
 
-_KNOWN_TYPES = np.array(sorted(RECORD_TYPES), np.int64)
 _WORDS: Mapping[str, str] = {
     "certain": "certain",
     "at_least": "at least as shown (the group may have had more)",
     "unknown": "unknown",
 }
 _SUPERSEDED = "every missing record was superseded or removed before this moment"
-_PENDING = "a pending commit may have superseded the valid one"
 
 
 def grade_groups(reader: SegmentReader, state: CoordinatorState) -> pa.Table:
@@ -84,6 +83,30 @@ def grade_groups(reader: SegmentReader, state: CoordinatorState) -> pa.Table:
     return grading.table()
 
 
+@dataclass(slots=True)
+class _Readers:
+    """The readers of one log; `bound` and `clock` only for a moment, and for a time."""
+
+    directory: PartitionDirectory
+    moment_offset: int | None
+    extent: ExtentReader
+    gaps: GapReader
+    later: LaterRecordReader
+    bound: CleanerBound
+    clock: ClockReader | None
+
+    def collectors(self) -> Sequence[LogCollector]:
+        found: list[LogCollector] = [self.extent, self.gaps]
+        if self.moment_offset is not None:
+            found += [self.later, self.bound]
+        return found if self.clock is None else [*found, self.clock]
+
+    def past(self) -> _Past:
+        gaps = self.gaps.gaps(self.extent.extent(self.directory))
+        gaps = gaps.between(gaps.extent.start_offset, gaps.extent.end_offset)
+        return _Past(self.directory, self.moment_offset, gaps, self.later.later(), self.bound.before(gaps.extent.end_offset), self.clock)
+
+
 class Grading:
     """Collect from each log of a state what its grades need; the moment is that of the load."""
 
@@ -91,8 +114,7 @@ class Grading:
         loaded: list[LoadRow] = state.loads.to_pylist()
         self._state = state
         self._loads: dict[Origin, LoadRow] = {(row["replica"], row["offsets_partition"]): row for row in loaded}
-        self._directories: dict[Origin, PartitionDirectory] = {}
-        self._read: dict[Origin, tuple[ExtentReader, GapReader, LaterRecords]] = {}
+        self._read: dict[Origin, _Readers] = {}
 
     def of(self, partition: PartitionDirectory) -> Sequence[LogCollector]:
         """Return the readers for the log in this directory; none if it was not loaded."""
@@ -100,36 +122,33 @@ class Grading:
         if origin not in self._loads:
             return ()
         if origin not in self._read:
-            self._directories[origin] = partition
-            later = LaterRecords(partition.start_offset, _moment_offset(self._loads[origin], partition.start_offset))
-            self._read[origin] = ExtentReader(), GapReader(), later
-        return self._read[origin]
+            load = self._loads[origin]
+            moment_offset = _moment_offset(load, partition.start_offset)
+            later = LaterRecordReader(partition.start_offset, moment_offset)
+            clock = ClockReader(moment_offset) if moment_offset is not None and load["at_time_ms"] is not None else None
+            self._read[origin] = _Readers(partition, moment_offset, ExtentReader(), GapReader(), later, CleanerBound(), clock)
+        return self._read[origin].collectors()
 
     def table(self) -> pa.Table:
         """Return the grades of every group of the state, as `COMPLETENESS`, sorted by group."""
         shown: dict[Origin, set[str]] = {origin: set() for origin in self._loads}
-        pending: dict[Origin, set[str]] = {origin: set() for origin in self._loads}
+        pending: dict[Origin, dict[str, list[tuple[int, int]]]] = {origin: {} for origin in self._loads}
         for name in ("groups", "offsets", "pending_offsets"):
             for row in self._state.tables[name].select(["replica", "offsets_partition", "group"]).to_pylist():
-                origin = (row["replica"], row["offsets_partition"])
-                shown[origin].add(row["group"])
-                if name == "pending_offsets":
-                    pending[origin].add(row["group"])
+                shown[row["replica"], row["offsets_partition"]].add(row["group"])
+        pending_offsets: list[OffsetRow] = self._state.pending_offsets.to_pylist()
+        for each in pending_offsets:
+            if each["producer_id"] is not None:
+                own = pending[each["replica"], each["offsets_partition"]].setdefault(each["group"], [])
+                own.append((each["producer_id"], each["record_offset"]))
         rows: list[CompletenessRow] = []
-        for origin in self._read:
-            rows += _rows(self._past(origin), self._loads[origin], shown[origin], pending[origin])
+        for origin, readers in self._read.items():
+            rows += _rows(readers.past(), self._loads[origin], shown[origin], pending[origin])
         rows.sort(key=lambda row: (row["group"] is None, row["group"], row["replica"]))
         return table_of(COMPLETENESS, rows)
 
-    def _past(self, origin: Origin) -> _Past:
-        directory, (extent, gaps, later) = self._directories[origin], self._read[origin]
-        found = gaps.gaps(extent.extent(directory))
-        found = found.between(found.extent.start_offset, found.extent.end_offset)
-        moment_offset = _moment_offset(self._loads[origin], directory.start_offset)
-        return _Past(directory, moment_offset, found, later.first_of_group, later.first_marker(found))
 
-
-def grade_at_end(load: LoadRow, extent: LogExtent, *, has_damage: bool, is_pending: bool) -> tuple[Grade, str]:
+def grade_at_end(load: LoadRow, extent: LogExtent, *, has_damage: bool) -> tuple[Grade, str]:
     """Return the grade of a group at the end of a log, and its reason, from facts about the whole log, as `grade_groups` would.
 
     `has_damage` is for damage that is not part of the extent.
@@ -142,8 +161,8 @@ def grade_at_end(load: LoadRow, extent: LogExtent, *, has_damage: bool, is_pendi
         return "at_least", _begins_late(extent.start_offset)
     if not extent.missing_after_start:
         return "certain", f"the log has every record up to {load['last_record_offset']}"
-    if is_pending:
-        return "at_least", f"{extent.missing_after_start} record offsets are missing, and {_PENDING}"
+    if _lacks_end(extent):
+        return "at_least", f"{extent.missing_after_start} record offsets are missing, and {_cleaned_further(extent)}"
     return "certain", _SUPERSEDED
 
 
@@ -163,10 +182,11 @@ class _Past:
     partition: PartitionDirectory
     moment_offset: int | None
     gaps: LogGaps
-    #: The first record of each group after the moment.
-    first_later: Mapping[str, int]
-    #: The first end marker after the moment whose transaction may lack records before the moment.
-    first_marker: int | None
+    later: LaterRecords
+    #: The cleaner cannot have reached this offset.
+    cleaned_before: int
+    #: Only for a time.
+    clock: ClockReader | None
 
     @property
     def extent(self) -> LogExtent:
@@ -178,6 +198,13 @@ class _Past:
         end = self.extent.end_offset - 1
         return end if self.moment_offset is None else min(self.moment_offset, self.extent.next_offset - 1)
 
+    @property
+    def last_possible_offset(self) -> int:
+        """The last offset whose record may be up to the moment: of a time, that before the next record in the log."""
+        if self.clock is None:
+            return self.last_offset
+        return (self.extent.end_offset if self.later.first is None else self.later.first) - 1
+
 
 def _moment_offset(load: LoadRow, start_offset: int) -> int | None:
     if load["at_offset"] is not None:
@@ -187,12 +214,13 @@ def _moment_offset(load: LoadRow, start_offset: int) -> int | None:
     return start_offset - 1 if load["last_record_offset"] is None else load["last_record_offset"]
 
 
-def _rows(past: _Past, load: LoadRow, shown: set[str], pending: set[str]) -> Iterator[CompletenessRow]:
+def _rows(past: _Past, load: LoadRow, shown: set[str], pending: Mapping[str, Sequence[tuple[int, int]]]) -> Iterator[CompletenessRow]:
     extent, last_offset = past.extent, past.last_offset
-    before = past.gaps.between(0, last_offset)
+    before = past.gaps.between(0, past.last_possible_offset)
     missing, last_record = before.missing_offsets, min(last_offset, extent.next_offset - 1)
-    for group in [*sorted({*shown, *past.first_later}), None]:
-        grade, reason = _grade(past, load, missing, group, is_shown=group in shown, is_pending=group in pending)
+    for group in [*sorted({*shown, *past.later.first_of_group}), None]:
+        pending_commits = () if group is None else pending.get(group, ())
+        grade, reason = _grade(past, load, missing, group, is_shown=group in shown, pending_commits=pending_commits)
         if grade == "certain" and group not in shown:
             continue
         yield {
@@ -205,105 +233,87 @@ def _rows(past: _Past, load: LoadRow, shown: set[str], pending: set[str]) -> Ite
             "missing_offsets": missing,
             "first_gap_offset": int(before.first[0]) if len(before) else None,
             "last_gap_offset": int(before.last[-1]) if len(before) else None,
-            "next_record_offset": past.first_later.get(group) if group is not None else None,
+            "next_record_offset": past.later.first_of_group.get(group) if group is not None else None,
             "first_dirty_offset": extent.cleaner_offset,
         }
 
 
-def _grade(past: _Past, load: LoadRow, missing: int, group: str | None, *, is_shown: bool, is_pending: bool) -> tuple[Grade, str]:
+def _grade(
+    past: _Past,
+    load: LoadRow,
+    missing: int,
+    group: str | None,
+    *,
+    is_shown: bool,
+    pending_commits: Sequence[tuple[int, int]],
+) -> tuple[Grade, str]:
+    """Return the grade of a group, and the reason; no group stands for groups without a record.
+
+    `pending_commits` have the producer id and the record offset of each pending commit of the group.
+    """
     doubtful: Grade = "at_least" if is_shown else "unknown"
     if load["outcome"] not in LOADED_IN_MEMORY:
         return "unknown", f"the load ended as {load['outcome']}"
     damage = past.gaps.first_damage_offset
-    if damage is not None and damage <= past.last_offset:
+    if damage is not None and damage <= past.last_possible_offset:
         return "unknown", f"damage from record offset {damage} on may have destroyed records"
+    if missing and past.clock is not None and _may_be_later(past, load, past.clock):
+        return "unknown", f"{missing} record offsets are missing, and the times of the log go back: the state may be that of a later moment"
     if past.extent.start_offset > 0:
         return doubtful, _begins_late(past.extent.start_offset)
     if not missing:
         return "certain", f"the log has every record up to {past.last_offset}"
-    suspect = _suspect(past, group, is_pending=is_pending)
+    suspect = _suspect(past, group, pending_commits)
+    if suspect is None and group is None and load["coordinator"] == "java":
+        return "unknown", f"{missing} record offsets are missing: a group with no other record may have been Empty then, without offsets"
     if suspect is None:
         return "certain", _SUPERSEDED
     return doubtful, f"{missing} record offsets are missing, and {suspect}"
 
 
-def _suspect(past: _Past, group: str | None, *, is_pending: bool) -> str | None:
+def _may_be_later(past: _Past, load: LoadRow, clock: ClockReader) -> bool:
+    """Return True if a missing record before the last one that counts may be later than this time.
+
+    The times of this log go back by at most `most_back_ms`. A record so much earlier than the moment comes before all later ones.
+    """
+    if not past.gaps.has_any(0, past.last_offset):
+        return False
+    if load["clock"] == "commit":
+        return not load["is_ordered_by_clock"]
+    least_ms = clock.least_after_gap_ms
+    assert load["at_time_ms"] is not None
+    return clock.most_back_ms > 0 and (least_ms is None or least_ms > load["at_time_ms"] - clock.most_back_ms)
+
+
+def _suspect(past: _Past, group: str | None, pending_commits: Sequence[tuple[int, int]]) -> str | None:
     """Return which later records may have replaced records of this group that counted at the moment; None if none. No group: any group."""
-    if past.first_marker is not None:
-        return f"some may be commits that were pending until end marker {past.first_marker}"
-    if is_pending:
-        return _PENDING
-    own, cleaned = None if group is None else past.first_later.get(group), past.gaps.cleaned_up_to()
-    if own is not None and own < cleaned:
+    if _lacks_end(past.extent):
+        return _cleaned_further(past.extent)
+    for marker, _, begin in past.later.transactions:
+        if past.gaps.has_any(begin, past.last_possible_offset):
+            return f"some may be commits that were pending until end marker {marker}"
+    producers = {producer_id for _, producer_id, _ in past.later.transactions}
+    if any(producer_id in producers and record_offset < past.cleaned_before for producer_id, record_offset in pending_commits):
+        return "a pending commit may have superseded the valid one"
+    own = None if group is None else past.later.first_of_group.get(group)
+    if own is not None and own < past.cleaned_before:
         return f"a later record of the group, {own}, may have superseded some of them"
     gap = past.gaps.first_after(past.last_offset)
-    return None if gap is None or gap >= cleaned else f"so is {gap} after the moment, which may have superseded some of them"
+    if gap is None:
+        return None
+    if gap <= past.last_possible_offset:
+        return f"{gap} to {past.last_possible_offset} may be before the moment or after it"
+    return f"so is {gap} after the moment, which may have superseded some of them"
+
+
+def _lacks_end(extent: LogExtent) -> bool:
+    """Return True if the cleaner went further than this log: the copy lacks its last segments."""
+    return extent.cleaner_offset is not None and extent.cleaner_offset > extent.end_offset
+
+
+def _cleaned_further(extent: LogExtent) -> str:
+    return f"the cleaner reached offset {extent.cleaner_offset}, after the end of the log: its last segments are missing"
 
 
 def _begins_late(start_offset: int) -> str:
     return f"the log begins at {start_offset}: earlier records are gone, superseded or not"
-
-
-class LaterRecords(LogCollector):
-    """Read the records of one log after a moment.
-
-    `moment_offset` is the last record offset up to the moment; None for the end of the log. A broker starts to read at `start_offset`.
-    """
-
-    def __init__(self, start_offset: int, moment_offset: int | None) -> None:
-        #: The first record of each group after the moment.
-        self.first_of_group: dict[str, int] = {}
-        self._start_offset, self._moment_offset = start_offset, moment_offset
-        #: Producer id and record offset of each control record, in the order of the log.
-        self._markers: list[tuple[int, int]] = []
-
-    def add_records(self, block: RecordBlock) -> None:
-        """Add these records."""
-        moment_offset = self._moment_offset
-        if moment_offset is None:
-            return
-        batches, offsets = block.records[fields.BATCH], block.records[fields.OFFSET]
-        is_control = block.batches.columns[scan.ATTRIBUTES][batches] & scan.CONTROL != 0
-        is_in_log = offsets >= self._start_offset
-        markers = np.flatnonzero(is_control & is_in_log)
-        if len(markers):
-            producers = block.batches.columns[scan.PRODUCER_ID][batches[markers]]
-            self._markers += zip(producers.tolist(), offsets[markers].tolist(), strict=True)
-        is_later = ~is_control & is_in_log & (offsets > moment_offset)
-        if is_later.any():
-            self._note_groups(block if is_later.all() else block.only(np.flatnonzero(is_later)))
-
-    def _note_groups(self, later: RecordBlock) -> None:
-        found = np.empty((keys.COLUMNS, len(later)), np.int64)
-        keys.read_keys(later.data, later.records, found)
-        is_read = (found[keys.IS_READ] != 0) & np.isin(later.records[fields.RECORD_TYPE], _KNOWN_TYPES)
-        named = [(number, _group_of(later.key_and_value(number)[0])) for number in np.flatnonzero(~is_read).tolist()]
-        numbers = np.flatnonzero(is_read)
-        if len(numbers):
-            names = texts(later.data, found[keys.GROUP_START][numbers], found[keys.GROUP_SIZE][numbers], pa.string()).dictionary_encode()
-            _, firsts = np.unique(names.indices.to_numpy(), return_index=True)
-            named += zip(numbers[firsts].tolist(), names.dictionary.to_pylist(), strict=True)
-        for number, group in sorted(named, key=lambda each: each[0]):
-            self._note_group(group, int(later.records[fields.OFFSET, number]))
-
-    def _note_group(self, group: str | None, record_offset: int) -> None:
-        if group is not None:
-            self.first_of_group.setdefault(group, record_offset)
-
-    def first_marker(self, gaps: LogGaps) -> int | None:
-        """Return the first end marker after the moment whose transaction may lack records before the moment; None if there is none."""
-        if self._moment_offset is None:
-            return None
-        last: dict[int, int] = {}
-        for producer_id, record_offset in self._markers:
-            begin = last.get(producer_id, self._start_offset - 1) + 1
-            last[producer_id] = record_offset
-            if record_offset > self._moment_offset and gaps.has_any(begin, self._moment_offset):
-                return record_offset
-        return None
-
-
-def _group_of(key: bytes | None) -> str | None:
-    """Return the group that this key names; None if it names no group."""
-    group = decode_record(key, None).key.get("group")
-    return group if isinstance(group, str) else None

@@ -91,17 +91,6 @@ class LogGaps:
         number = int(np.searchsorted(self.last, bounded(record_offset), side="right"))
         return max(int(self.first[number]), record_offset + 1) if number < len(self.first) else None
 
-    def cleaned_up_to(self) -> int:
-        """Return the offset below which the log may have been compacted.
-
-        That is the cleaner checkpoint. If an offset after the checkpoint is missing, it is the log end: the cleaner of the replica from
-        which the log was copied went further.
-        """
-        cleaner_offset, end_offset = self.extent.cleaner_offset, self.extent.end_offset
-        if cleaner_offset is None or self.has_any(cleaner_offset, end_offset):
-            return end_offset
-        return cleaner_offset
-
 
 class GapReader(LogCollector):
     """Find the gaps of one log, record by record."""

@@ -92,7 +92,7 @@ def facts_of(gathered: Gathered, origins: Sequence[Origin]) -> Iterator[GroupFac
             "open_transactions": held["open_transactions"].get(origin, []),
         }
         extent = gathered.extents[origin]
-        grade, reason, missing = _grade(gathered, origin, loads[origin], extent, own)
+        grade, reason, missing = _grade(gathered, origin, loads[origin], extent)
         is_past = ends[origin] is not None
         yield GroupFacts(
             group=group,
@@ -145,7 +145,7 @@ def _by_origin(rows: Sequence[Any]) -> dict[Origin, list[Any]]:
     return found
 
 
-def _grade(gathered: Gathered, origin: Origin, load: LoadRow, extent: LogExtent, held: Held) -> tuple[str, str, int]:
+def _grade(gathered: Gathered, origin: Origin, load: LoadRow, extent: LogExtent) -> tuple[str, str, int]:
     """Return the grade, its reason, and the number of record offsets without a record up to the moment."""
     if gathered.completeness is not None:
         rows = [row for row in gathered.completeness.to_pylist() if (row["replica"], row["offsets_partition"]) == origin]
@@ -155,7 +155,7 @@ def _grade(gathered: Gathered, origin: Origin, load: LoadRow, extent: LogExtent,
         # Its first record is later, and no earlier one is missing.
         return "certain", "every record up to it that counted is there", rows[0]["missing_offsets"] if rows else 0
     has_damage = any(_damage(gathered, origin))
-    grade, reason = grade_at_end(load, extent, has_damage=has_damage, is_pending=bool(held["pending_offsets"]))
+    grade, reason = grade_at_end(load, extent, has_damage=has_damage)
     # Findings report the records in damaged batches.
     return grade, reason, max(extent.missing_after_start - extent.damaged_offsets, 0)
 

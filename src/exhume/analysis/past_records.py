@@ -1,0 +1,185 @@
+"""The records of one log around a moment: the facts that show which records a cleaner may have removed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from exhume.analysis.number_columns import Int64s
+from exhume.codecs.columns.arrow import texts
+from exhume.codecs.columns.record_blocks import RecordBlock
+from exhume.codecs.kernels import keys, scan
+from exhume.codecs.kernels import records as fields
+from exhume.codecs.log_pass import LogCollector
+from exhume.codecs.record_types import RECORD_TYPES, decode_record
+
+_KNOWN_TYPES = np.array(sorted(RECORD_TYPES), np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class LaterRecords:
+    """The records of a log after a moment, each by its record offset.
+
+    Attributes:
+        first: the first record after the moment; None if there is none.
+        first_of_group: the first record of each group after the moment; markers belong to no group.
+        transactions: each marker after the moment with its producer id, and the record offset after the last marker before it of the same
+            producer: the earliest offset that its transaction can have.
+    """
+
+    first: int | None
+    first_of_group: Mapping[str, int]
+    transactions: tuple[tuple[int, int, int], ...]
+
+
+class LaterRecordReader(LogCollector):
+    """Read the records of one log after a moment.
+
+    `moment_offset` is the last record offset up to the moment; None for the end of the log. A broker starts to read at `start_offset`.
+    """
+
+    def __init__(self, start_offset: int, moment_offset: int | None) -> None:
+        self._start_offset, self._moment_offset = start_offset, moment_offset
+        self._first: int | None = None
+        self._first_of_group: dict[str, int] = {}
+        #: Producer id and record offset of each control record, in the order of the log.
+        self._markers: list[tuple[int, int]] = []
+
+    def later(self) -> LaterRecords:
+        """Return the records that were read."""
+        last: dict[int, int] = {}
+        transactions = []
+        for producer_id, record_offset in self._markers:
+            begin = last.get(producer_id, self._start_offset - 1) + 1
+            last[producer_id] = record_offset
+            if self._moment_offset is not None and record_offset > self._moment_offset:
+                transactions.append((record_offset, producer_id, begin))
+        return LaterRecords(self._first, self._first_of_group, tuple(transactions))
+
+    def add_records(self, block: RecordBlock) -> None:
+        """Add these records."""
+        moment_offset = self._moment_offset
+        if moment_offset is None:
+            return
+        batches, offsets = block.records[fields.BATCH], block.records[fields.OFFSET]
+        is_control = block.batches.columns[scan.ATTRIBUTES][batches] & scan.CONTROL != 0
+        is_in_log = offsets >= self._start_offset
+        markers = np.flatnonzero(is_control & is_in_log)
+        if len(markers):
+            producers = block.batches.columns[scan.PRODUCER_ID][batches[markers]]
+            self._markers += zip(producers.tolist(), offsets[markers].tolist(), strict=True)
+        is_later = is_in_log & (offsets > moment_offset)
+        if self._first is None and is_later.any():
+            self._first = int(offsets[is_later].min())
+        is_later &= ~is_control
+        if is_later.any():
+            self._note_groups(block if is_later.all() else block.only(np.flatnonzero(is_later)))
+
+    def _note_groups(self, later: RecordBlock) -> None:
+        found = np.empty((keys.COLUMNS, len(later)), np.int64)
+        keys.read_keys(later.data, later.records, found)
+        is_read = (found[keys.IS_READ] != 0) & np.isin(later.records[fields.RECORD_TYPE], _KNOWN_TYPES)
+        named = [(number, _group_of(later.key_and_value(number)[0])) for number in np.flatnonzero(~is_read).tolist()]
+        numbers = np.flatnonzero(is_read)
+        if len(numbers):
+            names = texts(later.data, found[keys.GROUP_START][numbers], found[keys.GROUP_SIZE][numbers], pa.string()).dictionary_encode()
+            _, firsts = np.unique(names.indices.to_numpy(), return_index=True)
+            named += zip(numbers[firsts].tolist(), names.dictionary.to_pylist(), strict=True)
+        for number, group in sorted(named, key=lambda each: each[0]):
+            self._note_group(group, int(later.records[fields.OFFSET, number]))
+
+    def _note_group(self, group: str | None, record_offset: int) -> None:
+        if group is not None:
+            self._first_of_group.setdefault(group, record_offset)
+
+
+class CleanerBound(LogCollector):
+    """Find the record offset that the cleaner cannot have reached.
+
+    A round leaves one record of each key before its end. So it ended before the second record of a key, at the latest: of a key that has
+    two records after the last missing offset, because records before it may come from another replica with another cleaner.
+    """
+
+    def __init__(self) -> None:
+        self._next_offset = 0
+        self._has_gap = False
+        #: The keys after the last missing offset, up to the first that repeats.
+        self._keys: set[bytes] = set()
+        self._repeated: int | None = None
+
+    def before(self, end_offset: int) -> int:
+        """Return the offset below which the log may have been cleaned: at most this log end offset."""
+        return end_offset if self._repeated is None or end_offset > self._next_offset else self._repeated
+
+    def add_records(self, block: RecordBlock) -> None:
+        """Add these records."""
+        offsets = block.records[fields.OFFSET]
+        if not len(offsets):
+            return
+        gaps = np.flatnonzero(np.diff(offsets, prepend=self._next_offset - 1) != 1)
+        self._next_offset = int(offsets[-1]) + 1
+        if len(gaps):
+            self._has_gap, self._repeated = True, None
+            self._keys.clear()
+        if self._has_gap and self._repeated is None:
+            self._note_keys(block, range(int(gaps[-1]) if len(gaps) else 0, len(offsets)))
+
+    def _note_keys(self, block: RecordBlock, numbers: range) -> None:
+        is_control = block.batches.columns[scan.ATTRIBUTES][block.records[fields.BATCH]] & scan.CONTROL != 0
+        for number in numbers:
+            key = None if is_control[number] else block.key_and_value(number)[0]
+            if key is None:
+                continue
+            if key in self._keys:
+                self._repeated = int(block.records[fields.OFFSET, number])
+                self._keys.clear()
+                return
+            self._keys.add(key)
+
+
+class ClockReader(LogCollector):
+    """Read how far the append times of one log go back, and the earliest time between the last gap and a moment.
+
+    `moment_offset` is as in `LaterRecordReader`.
+    """
+
+    def __init__(self, moment_offset: int) -> None:
+        self._moment_offset = moment_offset
+        self._next_offset = 0
+        self._greatest_ms = self.most_back_ms = 0
+        #: The least time of a record up to the moment, after the last missing offset before it; None if there is none.
+        self.least_after_gap_ms: int | None = None
+
+    def add_records(self, block: RecordBlock) -> None:
+        """Add these records."""
+        offsets, times_ms = block.records[fields.OFFSET], block.records[fields.TIMESTAMP]
+        if not len(offsets):
+            return
+        timed = times_ms[times_ms != fields.NO_TIMESTAMP]
+        if len(timed):
+            greatest = np.maximum.accumulate(np.maximum(timed, self._greatest_ms))
+            self.most_back_ms = max(self.most_back_ms, int((greatest - timed).max()))
+            self._greatest_ms = int(greatest[-1])
+        is_up_to = offsets <= self._moment_offset
+        if is_up_to.any():
+            self._note_up_to(offsets[is_up_to], times_ms[is_up_to])
+        self._next_offset = int(offsets[-1]) + 1
+
+    def _note_up_to(self, offsets: Int64s, times_ms: Int64s) -> None:
+        gaps = np.flatnonzero(np.diff(offsets, prepend=self._next_offset - 1) != 1)
+        if len(gaps):
+            self.least_after_gap_ms = None
+            times_ms = times_ms[gaps[-1] :]
+        timed = times_ms[times_ms != fields.NO_TIMESTAMP]
+        if len(timed):
+            least = int(timed.min())
+            self.least_after_gap_ms = least if self.least_after_gap_ms is None else min(least, self.least_after_gap_ms)
+
+
+def _group_of(key: bytes | None) -> str | None:
+    """Return the group that this key names; None if it names no group."""
+    group = decode_record(key, None).key.get("group")
+    return group if isinstance(group, str) else None
