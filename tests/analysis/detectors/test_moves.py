@@ -72,6 +72,33 @@ def test_a_jump_to_the_log_start_offset_was_a_reset(tmp_path: Path) -> None:
     assert "990000 is the log start offset of the topic partition" in found.sentence
 
 
+def test_retention_passed_the_offset_of_a_group_that_was_down(tmp_path: Path) -> None:
+    found = said(hit("IC-16", tmp_path, "retention passed the offset of a group that was down"), "IC-16")
+
+    assert (found.severity, found.confidence) == ("warn", "possible")
+    assert "the group had no members for 3 d 8 h, and committed 5 s after they joined again" in found.sentence
+
+
+def test_a_commit_within_a_batch_of_the_start_or_end_is_at_it(tmp_path: Path) -> None:
+    start = said(hit("IC-16", tmp_path / "1", "within a batch of the start, after the group was down"), "IC-16")
+    end = said(hit("IC-16", tmp_path / "2", "within a batch of the end, after the group was down"), "IC-16")
+
+    assert (start.severity, start.confidence) == ("incident", "likely")
+    assert "25300 is the log start offset of the topic partition within 300: the position was out of range" in start.sentence
+    assert (end.severity, end.confidence) == ("warn", "possible")
+    assert "25300 is the log end offset of the topic partition within 400" in end.sentence
+
+
+def test_jumps_of_several_partitions_at_one_moment_are_one_finding(tmp_path: Path) -> None:
+    keys = [f"OC s ev-{partition} = " for partition in range(18)]
+    lines = [f"{18 * number} d0 00:0{5 * number} " + " | ".join(f"{key}{1000 + 100 * number}" for key in keys) for number in range(2)]
+    lines += [f"{18 * number} d0 00:{5 * number} " + " | ".join(f"{key}{1000 + 100 * number}" for key in keys) for number in range(2, 4)]
+    lines += ["72 d0 00:20 GM s gen=2 {B@h2/c: ev}", "73 d0 00:20:05 " + " | ".join(f"{key}{900_000}" for key in keys)]
+    found = said(Story("\n".join(lines)).findings(tmp_path, codes=["IC-16"]), "IC-16")
+
+    assert found.sentence.startswith("18 partitions of ev (0, 1, 2, 3, 4, 5, 6, 7, 8, 9 …); ev-0: the committed offset rose from 1300")
+
+
 def test_a_jump_in_the_compacted_part_is_undecidable(tmp_path: Path) -> None:
     assert [each.confidence for each in undecidable("IC-16", tmp_path)] == ["undecidable"]
 

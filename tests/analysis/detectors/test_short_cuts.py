@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from exhume.analysis.detectors import TopicCase, diagnose, offsets_out_of_range, rewinds_and_jumps, unconsumed_partitions, uneven
+from exhume.analysis.detectors import TopicCase, diagnose, offsets_out_of_range, rewinds, unconsumed_partitions, uneven
 from exhume.analysis.detectors.cases import Silence
 from exhume.analysis.detectors.commit_loops.columns import USUAL
 from exhume.analysis.detectors.commit_rows import ChangeTable
@@ -49,14 +49,14 @@ def test_troubles_are_many(tmp_path: Path) -> None:
 
 def test_rewinds_far_from_every_handover(case: TopicCase, monkeypatch: pytest.MonkeyPatch) -> None:
     asked_first = _found(case, "IC-02")
-    monkeypatch.setattr(rewinds_and_jumps, "_may_be_after_handovers", lambda _, changes: np.ones(len(changes), np.bool_))
+    monkeypatch.setattr(rewinds, "_may_be_after_handovers", lambda _, changes: np.ones(len(changes), np.bool_))
 
     assert _found(case, "IC-02") == asked_first
 
 
 def test_keys_without_teeth(case: TopicCase, monkeypatch: pytest.MonkeyPatch) -> None:
     asked_first = _found(case, "IC-13")
-    monkeypatch.setattr(rewinds_and_jumps, "_with_teeth", lambda group: [*group.keys])
+    monkeypatch.setattr(rewinds, "_with_teeth", lambda group: [*group.keys])
 
     assert _found(case, "IC-13") == asked_first
 

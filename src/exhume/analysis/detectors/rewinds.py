@@ -1,4 +1,4 @@
-"""Find commits that went back, or too far ahead, while the group had members."""
+"""Find commits that went back while the group had members."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from exhume.analysis.detectors.cases import GroupCase
-from exhume.analysis.detectors.commit_loops.columns import USUAL, CommitColumn
+from exhume.analysis.detectors.commit_loops.columns import CommitColumn
 from exhume.analysis.detectors.commit_rows import ChangeColumn, ChangeTable
-from exhume.analysis.detectors.commits import GROUP_PHASES, JUMP_FLOOR, JUMP_RATIO, Change, CommitRow
+from exhume.analysis.detectors.commits import GROUP_PHASES, Change, CommitRow
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.detectors.offsets_out_of_range import handover_out_of_range
 from exhume.analysis.detectors.owner_history import Handover
 from exhume.analysis.detectors.registry import Detector
-from exhume.analysis.detectors.report import before_record, counted, finding, next_step, some, span, undecidable
+from exhume.analysis.detectors.report import finding, next_step, some, span, undecidable
 from exhume.analysis.detectors.steps import LONGEST_WINDOW_MS, handover_before, named, since_ms, window_ms
 from exhume.analysis.number_columns import NONE, Flags
 from exhume.findings import Finding
@@ -23,8 +23,6 @@ from exhume.findings import Finding
 #: A sawtooth has at least this many rewinds in this time.
 _SAWTOOTH_MS = 3_600_000
 _TEETH = 3
-#: After a pause a group may catch up at this many times its usual speed. That is no jump.
-_CATCH_UP = 2
 _ACTIVE = GROUP_PHASES.index("active")
 
 
@@ -229,79 +227,6 @@ def _producers(chain: Sequence[CommitRow]) -> str:
     return f" (producer {some([str(producer) for producer in producers])})" if producers else ""
 
 
-def find_jumps(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
-    """A commit is far higher than the commit before: the consumer may have skipped records."""
-    undecided = 0
-    for key in group.keys.with_changes("jump"):
-        for change in key.of("jump"):
-            if change.phase == "empty" or change.before is None or _is_catch_up(key, change):
-                continue
-            if handover_out_of_range(group, key, change) is not None:
-                continue
-            if group.log_context.is_complete_at(change.before.record_offset):
-                yield _jump(group, key, change, inputs)
-            else:
-                undecided += 1
-    if undecided:
-        reason = (
-            f"compaction removed commits before record {group.log_context.complete_from_offset}, and may have caused"
-            f" {counted(undecided, 'jump')} there"
-        )
-        yield undecidable("IC-16", reason, group, remedy="Read another replica: each replica is compacted on its own")
-
-
-def _is_catch_up(key: KeyHistory, change: Change) -> bool:
-    """Return True if the key rose about as fast as usual, and only was not committed for a time."""
-    before, commit = change.before, change.commit
-    if before is None or before.timestamp_ms is None or commit.timestamp_ms is None or not key.usual_interval_ms or not change.usual_rise:
-        return False
-    intervals = (commit.timestamp_ms - before.timestamp_ms) / key.usual_interval_ms
-    return change.delta <= _CATCH_UP * intervals * change.usual_rise
-
-
-def _jump(group: GroupCase, key: KeyHistory, change: Change, inputs: Inputs) -> Finding:
-    assert change.before is not None
-    low, high = change.before.committed_offset, change.commit.committed_offset
-    edge = _edge_of_topic_partition(key, high, inputs)
-    handover = handover_before(group, key, change.commit.record_offset)
-    if handover is not None and handover.step.record_offset <= change.before.record_offset:
-        handover = None
-    sentence = f"the committed offset rose from {low} to {high} (+{high - low}; usual rise {change.usual_rise or 0:.0f})"
-    if change.before.timestamp_ms is not None and change.commit.timestamp_ms is not None:
-        sentence += f", {span(change.commit.timestamp_ms - change.before.timestamp_ms)} after the commit before"
-    if handover is not None:
-        sentence += f"; the partition moved from {named(handover.previous)} to {named(handover.owner)} in between"
-    not_excluded = ["a topic with compaction or transactions: its offsets have gaps", "a group that catches up with large batches"]
-    return finding(
-        "IC-16",
-        sentence + edge,
-        key,
-        log_context=group.log_context,
-        severity="incident" if edge else "warn",
-        confidence="likely" if edge or handover is not None else "possible",
-        evidence=[change, *([handover.step] if handover is not None else [])],
-        not_excluded=[] if edge else not_excluded,
-        remedy=next_step(
-            "Plan the return to the offsets before the jump",
-            inputs,
-            "reset-plan",
-            "--group",
-            group.group,
-            *before_record(group.log_context, change.commit.record_offset),
-        ),
-    )
-
-
-def _edge_of_topic_partition(key: KeyHistory, offset: int, inputs: Inputs) -> str:
-    """Return the end of a sentence, if this offset is the log start offset or the log end offset of the topic partition."""
-    place = (key.topic, key.partition)
-    if (inputs.start_offsets or {}).get(place) == offset:
-        return f"; {offset} is the log start offset of the topic partition: the position was out of range"
-    if (inputs.end_offsets or {}).get(place) == offset:
-        return f"; {offset} is the log end offset of the topic partition, as after auto.offset.reset=latest"
-    return ""
-
-
 DETECTORS = (
     Detector(
         code="IC-02",
@@ -327,19 +252,5 @@ DETECTORS = (
             "A zombie with a transactional id of its own is not fenced: the sentence shows its producer id",
         ),
         better_with=("--start-offsets",),
-    ),
-    Detector(
-        code="IC-16",
-        title="Forward jump: records skipped",
-        section="Offsets moved",
-        in_group=find_jumps,
-        traps=(
-            f"A jump is more than {JUMP_FLOOR} offsets, and more than {JUMP_RATIO} times the median of the last {USUAL} rises",
-            "After a pause a group catches up with large batches: up to twice its usual speed over the pause is no jump",
-            "The offsets of topics with transactions or compaction have gaps",
-            "A jump while the group is Empty is a reset (IC-05b)",
-            "Compaction removes commits, and the remaining ones seem to jump",
-        ),
-        better_with=("--start-offsets", "--end-offsets"),
     ),
 )
