@@ -12,6 +12,7 @@ from exhume.codecs.log_directory import discover
 from exhume.codecs.segment_reader import ReadOptions
 from exhume.fixtures.log_writer import KeyValue, PartitionWriter, offset_commit
 from exhume.replay.broker_log import Stop
+from exhume.replay.reading import LoadInputs
 from exhume.topic import OffsetsTopic
 
 NOW_MS = 1_700_000_000_000
@@ -115,3 +116,67 @@ def test_the_finding_names_the_stop_of_a_broker_that_starts_on_these_files(tmp_p
     size = len(segments[0].read_bytes()) // 3
     assert (finding.path, finding.byte_position, finding.size_bytes) == (str(segments[0]), size, 2 * size)
     assert finding.remedy == "Use --stop unclean_copy for the answer of a broker that starts on these files"
+
+
+def write_overlapping(directory: Path, *segments: tuple[int, dict[int, tuple[int, int]]], magic: int) -> None:
+    """Write segments: the base offset, and the first and last record offset of each, by the committed offset. A batch has one record."""
+    with PartitionWriter(directory, 7, first_offset=segments[0][0]) as log:
+        for number, (base_offset, runs) in enumerate(segments):
+            if number:
+                log.roll(base_offset)
+            for committed_offset, (first, last) in runs.items():
+                for record_offset in range(first, last + 1):
+                    log.next_offset = record_offset
+                    record = offset_commit("billing", "orders", record_offset, committed_offset, commit_timestamp_ms=NOW_MS, version=1)
+                    log.append([record], magic=magic)
+
+
+OVERLAPS: dict[str, tuple[list[tuple[int, dict[int, tuple[int, int]]]], dict[int, str]]] = {
+    "two segments": ([(0, {1: (0, 5)}), (3, {2: (3, 8)})], {1: "0-5", 2: "6-8"}),
+    "three segments": ([(0, {1: (0, 9)}), (3, {2: (3, 5)}), (7, {3: (7, 12)})], {1: "0-9", 3: "10-12"}),
+    "four segments": ([(0, {1: (0, 9)}), (3, {2: (3, 19)}), (7, {3: (7, 12)}), (20, {4: (20, 21)})], {1: "0-9", 3: "10-12", 4: "20-21"}),
+    "below its base offset": ([(0, {1: (0, 3)}), (6, {2: (2, 8)})], {1: "0-3", 2: "4-8"}),
+}
+
+
+def ranges(committed: dict[int, int]) -> dict[int, str]:
+    """The first and last partition of each committed offset."""
+    values = set(committed.values())
+    found = {value: sorted(partition for partition, each in committed.items() if each == value) for value in values}
+    return {value: f"{partitions[0]}-{partitions[-1]}" for value, partitions in found.items()}
+
+
+@pytest.mark.parametrize("compiled_from", [0, 1 << 30], ids=["columns", "records"])
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("name", OVERLAPS)
+def test_a_load_skips_the_record_offsets_that_an_earlier_segment_had(tmp_path: Path, name: str, release: str, compiled_from: int) -> None:
+    segments, expected = OVERLAPS[name]
+    write_overlapping(tmp_path, *segments, magic=formats_of(release))
+    with OffsetsTopic(discover([tmp_path]), ReadOptions(least_compiled_bytes=compiled_from)) as topic:
+        rows = topic.state(release=release, stop="clean").offsets.to_pylist()
+        codes = {finding.code for finding in topic.findings}
+
+    assert ranges({row["partition"]: row["committed_offset"] for row in rows}) == expected
+    assert "offsets_outside_segment" in codes
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"), [("0.10.2.2", {1: "0-3", 2: "4-8"}), ("2.8.2", {1: "0-2", 2: "3-8"}), ("4.3.0", {1: "0-2", 2: "3-8"})]
+)
+def test_a_full_load_buffer_lets_the_load_go_on_in_the_next_segment(tmp_path: Path, release: str, expected: dict[int, str]) -> None:
+    write_overlapping(tmp_path, *OVERLAPS["two segments"][0], magic=formats_of(release))
+    with exhume.open(tmp_path) as topic:
+        rows = topic.state(release=release, stop="clean", inputs=LoadInputs(load_buffer_bytes=400)).offsets.to_pylist()
+
+    assert ranges({row["partition"]: row["committed_offset"] for row in rows}) == expected
+
+
+@pytest.mark.parametrize(("release", "expected"), [("0.10.2.2", "0-9"), ("2.8.2", "0-9"), ("4.3.0", "0-6")])
+def test_the_java_coordinator_does_not_show_records_after_the_end_of_the_newest_segment(
+    tmp_path: Path, release: str, expected: str
+) -> None:
+    write_overlapping(tmp_path, (0, {1: (0, 9)}), (4, {2: (4, 6)}), magic=formats_of(release))
+    with exhume.open(tmp_path) as topic:
+        rows = topic.state(release=release, stop="clean").offsets.to_pylist()
+
+    assert ranges({row["partition"]: row["committed_offset"] for row in rows}) == {1: expected}

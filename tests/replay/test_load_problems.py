@@ -147,6 +147,13 @@ class Case:
     stop: Any = "clean"
 
 
+def overlapping(log: PartitionWriter) -> None:
+    for _ in range(3):
+        log.append([offset_commit("g", "t", 0, log.next_offset, commit_timestamp_ms=1)])
+    log.roll(1)
+    log.append([offset_commit("g", "t", 0, 1, commit_timestamp_ms=1)])
+
+
 def without_index(log: PartitionWriter) -> None:
     for first in (0, 40, 20, 60):
         log.next_offset = first
@@ -249,6 +256,12 @@ CASES: dict[Kind, Case] = {
         then_a_gap(),
         {"end_offset": 9, "next_offset": 1, "shown_offset": 0},
         "the log ends in a gap: 9 is its end, 1 the end of its last batch; requests see the state at 0 until the next write",
+    ),
+    Kind.RECORDS_AFTER_END: Case(
+        "4.3.0",
+        overlapping,
+        {"end_offset": 2, "next_offset": 3, "shown_offset": 2},
+        "the newest segment ends at 2, an earlier one at 3: requests see the state at 2",
     ),
     Kind.ACTIVE_GROUP_UNLOADED: Case(
         "2.8.2",

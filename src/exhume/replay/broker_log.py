@@ -9,6 +9,7 @@ Source: Log/LogLoader, LogSegment, FileLogInputStream, Kafka 2.8.2 and 4.3.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
@@ -29,6 +30,9 @@ from exhume.errors import EvidenceError
 from exhume.findings import Finding
 from exhume.replay.load_problems import LoadProblem, ProblemKind
 from exhume.replay.verdict import LoadAborted
+
+#: The default of the broker's `offsets.load.buffer.size`.
+DEFAULT_LOAD_BUFFER_BYTES = 5 * 1024 * 1024
 
 #: How the broker stopped: `clean` trusts the log, `unclean` checks it from the recovery point on. `clean_copy` and `unclean_copy` are the
 #: same for a broker that starts on these files: it also checks each segment without an `.index`, which a copy may lack.
@@ -126,15 +130,37 @@ class StrictLog:
     refused: LoadProblem | None = None
     losses: list[Finding] = field(default_factory=list)
     hidden: list[tuple[SegmentFile, int, int]] = field(default_factory=list)
+    load_buffer_bytes: int = DEFAULT_LOAD_BUFFER_BYTES
 
     def batches(self) -> Iterator[LoadedBatch]:
-        """Every batch from the log start to the log end, in the order of the file.
+        """Every batch that a load reads from the log start to the log end, in its order.
+
+        Each read of the load returns batches of one segment, up to the size of the load buffer: of the last segment whose base offset is
+        not after the next offset to read, from the first batch that ends at or after this offset. So of segments that overlap, a load
+        reads no record twice, and may leave records out.
 
         Raises:
             LoadAborted: the broker's reader throws on these bytes.
         """
-        for segment in self.segments:
-            yield from self.batches_of(segment)
+        number, next_offset = 0, self.start_offset
+        while number < len(self.segments):
+            left_bytes, is_empty, is_found = self.load_buffer_bytes, True, False
+            for batch in self.batches_of(self.segments[number]):
+                if not is_found and batch.last_offset < next_offset:
+                    continue
+                if batch.batch.size_bytes > left_bytes and not is_empty:
+                    if self._segment_of(next_offset) > number:
+                        break
+                    left_bytes = self.load_buffer_bytes
+                is_found, is_empty = True, False
+                left_bytes -= batch.batch.size_bytes
+                next_offset = batch.next_offset
+                yield batch
+            number = max(number + 1, self._segment_of(next_offset))
+
+    def _segment_of(self, record_offset: int) -> int:
+        """Return the number of the last segment whose base offset is not after this one; -1 without one."""
+        return bisect_right(self.segments, record_offset, key=lambda segment: segment.file.base_offset) - 1
 
     def batches_of(self, segment: ServedSegment, position: int = 0) -> Iterator[LoadedBatch]:
         """The batches of one segment, from the batch at this byte on."""

@@ -22,13 +22,24 @@ from exhume.codecs.records import read_records
 from exhume.codecs.wire import Buffer
 from exhume.errors import EvidenceError
 from exhume.findings import Finding
-from exhume.replay.broker_log import FileWalk, ServedSegment, Stop, StrictLog, find_end, is_copy, is_unclean, list_log
+from exhume.replay.broker_log import (
+    DEFAULT_LOAD_BUFFER_BYTES,
+    FileWalk,
+    ServedSegment,
+    Stop,
+    StrictLog,
+    find_end,
+    is_copy,
+    is_unclean,
+    list_log,
+)
 from exhume.replay.load_problems import LoadProblem, ProblemKind
 
 
-def open_strictly(partition: PartitionDirectory, stop: Stop) -> StrictLog:
-    """Return the log that a broker serves after this stop. No file changes."""
+def open_strictly(partition: PartitionDirectory, stop: Stop, load_buffer_bytes: int = DEFAULT_LOAD_BUFFER_BYTES) -> StrictLog:
+    """Return the log that a broker with this load buffer serves after this stop. No file changes."""
     log = list_log(partition, stop)
+    log.load_buffer_bytes = load_buffer_bytes
     for segment in log.segments:
         segment.open()
     if is_copy(stop):

@@ -41,6 +41,7 @@ class ProblemKind(StrEnum):
     BATCH_BEYOND_BUFFER = auto()
     RECORD_OFFSETS_GO_BACK = auto()
     GAP_AT_END = auto()
+    RECORDS_AFTER_END = auto()
     # Classic groups.
     ACTIVE_GROUP_UNLOADED = auto()
     ACTIVE_GROUP_UNLOADED_MIDWAY = auto()
@@ -100,6 +101,9 @@ TEMPLATES: dict[ProblemKind, str] = {
     ProblemKind.GAP_AT_END: (
         "the log ends in a gap: {end_offset} is its end, {next_offset} the end of its last batch; "
         "requests see the state at {shown_offset} until the next write"
+    ),
+    ProblemKind.RECORDS_AFTER_END: (
+        "the newest segment ends at {end_offset}, an earlier one at {next_offset}: requests see the state at {shown_offset}"
     ),
     ProblemKind.ACTIVE_GROUP_UNLOADED: (
         "unexpected unload of active group {group!r}: its tombstone, record {record_offset}, was loaded, and offsets of it"

@@ -81,7 +81,7 @@ def _load_directory(partitions: Sequence[PartitionDirectory], options: LoadOptio
     profile, is_lenient = options.profile, options.mode == "lenient"
     done = _load_folded(partitions, options, stop)
     logs = [
-        log if log and load else cut_log(open_strictly(partition, stop), options.at, lenient=is_lenient)
+        log if log and load else cut_log(open_strictly(partition, stop, options.inputs.load_buffer_bytes), options.at, lenient=is_lenient)
         for partition, (log, load) in zip(partitions, done, strict=True)
     ]
     refused = next((log.refused for log in logs if log.refused), None)

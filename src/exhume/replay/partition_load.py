@@ -118,10 +118,11 @@ def _load_strictly(log: StrictLog, options: LoadOptions, names: TopicNames) -> P
         load.snapshots = _shown(log, loader, load.partition_state, names), load.partition_state
     if load.snapshots is not None and options.view == "committed":
         load.partition_state = load.snapshots[0]
+        next_offset = (progress.last_offset or 0) + 1
         load.problem = LoadProblem(
-            ProblemKind.GAP_AT_END,
+            ProblemKind.GAP_AT_END if next_offset < log.end_offset else ProblemKind.RECORDS_AFTER_END,
             end_offset=log.end_offset,
-            next_offset=(progress.last_offset or 0) + 1,
+            next_offset=next_offset,
             shown_offset=max(load.row["shown_offset"] or 0, 0),
         )
         load.row |= _verdict(load.problem)

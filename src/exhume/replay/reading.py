@@ -23,7 +23,7 @@ from exhume.codecs.compression import codec_name
 from exhume.codecs.segment_reader import ReadOptions
 from exhume.codecs.wire import Reader
 from exhume.errors import DecodeError, DecompressionError
-from exhume.replay.broker_log import LoadedBatch, StrictLog
+from exhume.replay.broker_log import DEFAULT_LOAD_BUFFER_BYTES, LoadedBatch, StrictLog
 from exhume.replay.load_problems import LoadProblem, ProblemKind
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
 from exhume.replay.verdict import LoadAborted
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from exhume.replay.fold.result import FoldResult
 
-DEFAULT_LOAD_BUFFER_BYTES = 5 * 1024 * 1024
 DEFAULT_GROUP_MAX_SIZE = 2**31 - 1
 
 _FRAME_DESCRIPTOR = slice(4, 6)

@@ -28,6 +28,7 @@ _OUTCOMES: Mapping[ProblemKind, Outcome] = {
     ProblemKind.EMPTY_READ_STALLS: "stalled",
     ProblemKind.BATCH_BEYOND_BUFFER: "stalled",
     ProblemKind.GAP_AT_END: "not_shown",
+    ProblemKind.RECORDS_AFTER_END: "not_shown",
     ProblemKind.ACTIVE_GROUP_UNLOADED: "loaded_with_error",
 }
 #: The evidence is damaged; every other kind is about records that the release refuses.

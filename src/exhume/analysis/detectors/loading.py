@@ -18,8 +18,8 @@ from exhume.analysis.load_check import FailedLoad
 from exhume.analysis.log_extent import ExtentReader
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.findings import Finding, Severity
+from exhume.replay.broker_log import DEFAULT_LOAD_BUFFER_BYTES
 from exhume.replay.load_problems import LoadProblem, ProblemKind
-from exhume.replay.reading import DEFAULT_LOAD_BUFFER_BYTES
 from exhume.replay.release_table import newest_of_each_line
 from exhume.replay.releases import java_spans, profile_for, release_numbers, scala_spans
 

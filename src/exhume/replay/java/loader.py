@@ -112,7 +112,9 @@ class JavaLoad:
                         reached_offset=self.last_written_offset,
                     )
                 )
-            self.last_written_offset = self.shown_offset = next_offset
+            if self.refusals.lenient or self.shown_offset < self.end_offset:
+                self.shown_offset = next_offset
+            self.last_written_offset = next_offset
         elif self.profile.commit_interval is not None and next_offset - self.shown_offset >= self.profile.commit_interval:
             self.last_written_offset = self.shown_offset = next_offset
 
