@@ -38,13 +38,17 @@ class TwiceCoordinator(Coordinator):
         super().__init__(form)
         self.whole = self.log(NAMES[0])
         self.cleaned = PartitionLog(PARTITION, form)
+        #: The time between the records of a batch.
+        self.step_ms = 0
 
     def append(self, group: str, records: Iterable[KeyValue], **batch_fields: Any) -> int:
         records = [*records]
         if not records:
             return self.whole.next_offset
-        self.cleaned.append(records, timestamp_ms=self.now_ms, **batch_fields)
-        return super().append(group, records, **batch_fields)
+        fields: Any = {"timestamp_ms": self.now_ms, "step_ms": self.step_ms, **batch_fields}
+        self.now_ms += (len(records) - 1) * self.step_ms
+        self.cleaned.append(records, **fields)
+        return self.whole.append(records, **fields)
 
 
 @dataclass
@@ -91,6 +95,7 @@ class _Story:
             ConsumerGroup(self.coordinator, name) if is_modern and random.random() < 0.4 else ClassicGroup(self.coordinator, name)
             for name in names
         ]
+        self.has_modern_groups = is_modern
         self.members: dict[str, list[str]] = {name: [] for name in names}
         self.producers = [Producer(self.coordinator, number) for number in (7, 8)]
         self.times_ms: set[int] = set()
@@ -105,7 +110,8 @@ class _Story:
         coordinator.now_ms += random.choice([0, 1, 1000, 60_000])
         if self.clock_goes_back and random.random() < 0.1:
             coordinator.now_ms -= random.choice([500, 5_000, 120_000])
-        self.times_ms |= {coordinator.now_ms, coordinator.now_ms - 1}
+        coordinator.step_ms = random.choice([0, 0, 1]) if self.has_modern_groups else 0
+        self.times_ms |= {coordinator.now_ms, coordinator.now_ms - 1, coordinator.now_ms + coordinator.step_ms}
         group = random.choice(self.groups[: max(1, len(self.groups) // 2)] if self.rests else self.groups)
         match random.choices(("commit", "join", "leave", "remove", "transaction", "end", "roll", "clean"), (10, 4, 2, 3, 4, 5, 4, 3))[0]:
             case "commit":

@@ -27,21 +27,18 @@ of the cleaner does not: a replica may have copied its gaps from a leader whose 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import pyarrow as pa
 
-from exhume.analysis.log_extent import ExtentReader, LogExtent
-from exhume.analysis.log_gaps import GapReader, LogGaps
-from exhume.analysis.past_records import CleanerBound, ClockReader, LaterRecordReader, LaterRecords
-from exhume.arrow_rows import OfLog, Origin, schema_of, table_of
+from exhume.analysis.log_extent import LogExtent
+from exhume.analysis.log_gaps import LogGaps
+from exhume.analysis.past_records import LaterRecords
+from exhume.arrow_rows import OfLog, schema_of
 from exhume.codecs.log_directory import PartitionDirectory
-from exhume.codecs.log_pass import LogCollector, collect
-from exhume.codecs.segment_reader import SegmentReader
-from exhume.replay.state import CoordinatorState
-from exhume.replay.state_tables import LoadRow, OffsetRow
+from exhume.replay.state_tables import LoadRow
 from exhume.replay.verdict import LOADED_IN_MEMORY
 
 Grade = Literal["certain", "at_least", "unknown"]
@@ -73,79 +70,9 @@ _WORDS: Mapping[str, str] = {
     "at_least": "at least as shown (the group may have had more)",
     "unknown": "unknown",
 }
+#: The producer id and the record offset of a pending commit.
+PendingCommit = tuple[int, int]
 _SUPERSEDED = "every missing record was superseded or removed before this moment"
-
-
-def grade_groups(reader: SegmentReader, state: CoordinatorState) -> pa.Table:
-    """Return the grades of every group of this state, as `COMPLETENESS`, sorted by group. `reader` reads the logs of the state."""
-    grading = Grading(state)
-    collect(reader, [grading])
-    return grading.table()
-
-
-@dataclass(slots=True)
-class _Readers:
-    """The readers of one log; `bound` and `clock` only for a moment, and for a time."""
-
-    directory: PartitionDirectory
-    moment_offset: int | None
-    extent: ExtentReader
-    gaps: GapReader
-    later: LaterRecordReader
-    bound: CleanerBound
-    clock: ClockReader | None
-
-    def collectors(self) -> Sequence[LogCollector]:
-        found: list[LogCollector] = [self.extent, self.gaps]
-        if self.moment_offset is not None:
-            found += [self.later, self.bound]
-        return found if self.clock is None else [*found, self.clock]
-
-    def past(self) -> _Past:
-        gaps = self.gaps.gaps(self.extent.extent(self.directory))
-        gaps = gaps.between(gaps.extent.start_offset, gaps.extent.end_offset)
-        return _Past(self.directory, self.moment_offset, gaps, self.later.later(), self.bound.before(gaps.extent.end_offset), self.clock)
-
-
-class Grading:
-    """Collect from each log of a state what its grades need; the moment is that of the load."""
-
-    def __init__(self, state: CoordinatorState) -> None:
-        loaded: list[LoadRow] = state.loads.to_pylist()
-        self._state = state
-        self._loads: dict[Origin, LoadRow] = {(row["replica"], row["offsets_partition"]): row for row in loaded}
-        self._read: dict[Origin, _Readers] = {}
-
-    def of(self, partition: PartitionDirectory) -> Sequence[LogCollector]:
-        """Return the readers for the log in this directory; none if it was not loaded."""
-        origin = (partition.replica, partition.offsets_partition)
-        if origin not in self._loads:
-            return ()
-        if origin not in self._read:
-            load = self._loads[origin]
-            moment_offset = _moment_offset(load, partition.start_offset)
-            later = LaterRecordReader(partition.start_offset, moment_offset)
-            clock = ClockReader(moment_offset) if moment_offset is not None and load["at_time_ms"] is not None else None
-            self._read[origin] = _Readers(partition, moment_offset, ExtentReader(), GapReader(), later, CleanerBound(), clock)
-        return self._read[origin].collectors()
-
-    def table(self) -> pa.Table:
-        """Return the grades of every group of the state, as `COMPLETENESS`, sorted by group."""
-        shown: dict[Origin, set[str]] = {origin: set() for origin in self._loads}
-        pending: dict[Origin, dict[str, list[tuple[int, int]]]] = {origin: {} for origin in self._loads}
-        for name in ("groups", "offsets", "pending_offsets"):
-            for row in self._state.tables[name].select(["replica", "offsets_partition", "group"]).to_pylist():
-                shown[row["replica"], row["offsets_partition"]].add(row["group"])
-        pending_offsets: list[OffsetRow] = self._state.pending_offsets.to_pylist()
-        for each in pending_offsets:
-            if each["producer_id"] is not None:
-                own = pending[each["replica"], each["offsets_partition"]].setdefault(each["group"], [])
-                own.append((each["producer_id"], each["record_offset"]))
-        rows: list[CompletenessRow] = []
-        for origin, readers in self._read.items():
-            rows += _rows(readers.past(), self._loads[origin], shown[origin], pending[origin])
-        rows.sort(key=lambda row: (row["group"] is None, row["group"], row["replica"]))
-        return table_of(COMPLETENESS, rows)
 
 
 def grade_at_end(load: LoadRow, extent: LogExtent, *, has_damage: bool) -> tuple[Grade, str]:
@@ -175,135 +102,105 @@ def completeness_sentence(completeness: pa.Table) -> str:
     return f"completeness by group: {', '.join(counts) or 'no group'}{traceless}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Past:
-    """Records of one log up to a moment and after it. `moment_offset` is None for the end of the log."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """The records of one log up to a moment and after it, as far as they decide its grades.
+
+    Attributes:
+        last_offset: the last record offset that is up to the moment for certain.
+        last_possible_offset: the last one whose record may be up to the moment. It differs for a time: records that are missing before the
+            next record may be before the time or after it.
+        cleaned_before: the cleaner cannot have reached this offset.
+        not_loaded: why the load has no answer; None if it has.
+        keeps_empty_groups: True for a coordinator that keeps a group after tombstones removed everything of it.
+        is_time_doubtful: True if the times of the log go back, and a missing record before the last one that counts may be later than the
+            moment.
+    """
 
     partition: PartitionDirectory
-    moment_offset: int | None
     gaps: LogGaps
+    last_offset: int
+    last_possible_offset: int
     later: LaterRecords
-    #: The cleaner cannot have reached this offset.
     cleaned_before: int
-    #: Only for a time.
-    clock: ClockReader | None
+    not_loaded: str | None = None
+    keeps_empty_groups: bool = False
+    is_time_doubtful: bool = False
 
     @property
     def extent(self) -> LogExtent:
         return self.gaps.extent
 
-    @property
-    def last_offset(self) -> int:
-        """The last record offset up to the moment, or of the log."""
-        end = self.extent.end_offset - 1
-        return end if self.moment_offset is None else min(self.moment_offset, self.extent.next_offset - 1)
+    def rows(self, shown: Collection[str], pending: Mapping[str, Sequence[PendingCommit]]) -> Iterator[CompletenessRow]:
+        """Yield the rows of `COMPLETENESS` about this log. `shown` are the groups of the state, `pending` their pending commits."""
+        before = self.gaps.between(0, self.last_possible_offset)
+        last_record = min(self.last_offset, self.extent.next_offset - 1)
+        for group in [*sorted({*shown, *self.later.first_of_group}), None]:
+            own = () if group is None else pending.get(group, ())
+            grade, reason = self._grade(before.missing_offsets, group, own, is_shown=group in shown)
+            if grade == "certain" and group not in shown:
+                continue
+            yield {
+                "replica": self.partition.replica,
+                "offsets_partition": self.partition.offsets_partition,
+                "group": group,
+                "grade": grade,
+                "reason": reason,
+                "last_record_offset": last_record if last_record >= self.extent.start_offset else None,
+                "missing_offsets": before.missing_offsets,
+                "first_gap_offset": int(before.first[0]) if len(before) else None,
+                "last_gap_offset": int(before.last[-1]) if len(before) else None,
+                "next_record_offset": self.later.first_of_group.get(group) if group is not None else None,
+                "first_dirty_offset": self.extent.cleaner_offset,
+            }
 
-    @property
-    def last_possible_offset(self) -> int:
-        """The last offset whose record may be up to the moment: of a time, that before the next record in the log."""
-        if self.clock is None:
-            return self.last_offset
-        return (self.extent.end_offset if self.later.first is None else self.later.first) - 1
-
-
-def _moment_offset(load: LoadRow, start_offset: int) -> int | None:
-    if load["at_offset"] is not None:
-        return load["at_offset"]
-    if load["at_time_ms"] is None:
-        return None
-    return start_offset - 1 if load["last_record_offset"] is None else load["last_record_offset"]
-
-
-def _rows(past: _Past, load: LoadRow, shown: set[str], pending: Mapping[str, Sequence[tuple[int, int]]]) -> Iterator[CompletenessRow]:
-    extent, last_offset = past.extent, past.last_offset
-    before = past.gaps.between(0, past.last_possible_offset)
-    missing, last_record = before.missing_offsets, min(last_offset, extent.next_offset - 1)
-    for group in [*sorted({*shown, *past.later.first_of_group}), None]:
-        pending_commits = () if group is None else pending.get(group, ())
-        grade, reason = _grade(past, load, missing, group, is_shown=group in shown, pending_commits=pending_commits)
-        if grade == "certain" and group not in shown:
-            continue
-        yield {
-            "replica": past.partition.replica,
-            "offsets_partition": past.partition.offsets_partition,
-            "group": group,
-            "grade": grade,
-            "reason": reason,
-            "last_record_offset": last_record if last_record >= extent.start_offset else None,
-            "missing_offsets": missing,
-            "first_gap_offset": int(before.first[0]) if len(before) else None,
-            "last_gap_offset": int(before.last[-1]) if len(before) else None,
-            "next_record_offset": past.later.first_of_group.get(group) if group is not None else None,
-            "first_dirty_offset": extent.cleaner_offset,
-        }
-
-
-def _grade(
-    past: _Past,
-    load: LoadRow,
-    missing: int,
-    group: str | None,
-    *,
-    is_shown: bool,
-    pending_commits: Sequence[tuple[int, int]],
-) -> tuple[Grade, str]:
-    """Return the grade of a group, and the reason; no group stands for groups without a record.
-
-    `pending_commits` have the producer id and the record offset of each pending commit of the group.
-    """
-    doubtful: Grade = "at_least" if is_shown else "unknown"
-    if load["outcome"] not in LOADED_IN_MEMORY:
-        return "unknown", f"the load ended as {load['outcome']}"
-    damage = past.gaps.first_damage_offset
-    if damage is not None and damage <= past.last_possible_offset:
-        return "unknown", f"damage from record offset {damage} on may have destroyed records"
-    if missing and past.clock is not None and _may_be_later(past, load, past.clock):
-        return "unknown", f"{missing} record offsets are missing, and the times of the log go back: the state may be that of a later moment"
-    if past.extent.start_offset > 0:
-        return doubtful, _begins_late(past.extent.start_offset)
-    if not missing:
-        return "certain", f"the log has every record up to {past.last_offset}"
-    suspect = _suspect(past, group, pending_commits)
-    if suspect is None and group is None and load["coordinator"] == "java":
-        return "unknown", f"{missing} record offsets are missing: a group with no other record may have been Empty then, without offsets"
-    if suspect is None:
+    def _grade(self, missing: int, group: str | None, pending: Sequence[PendingCommit], *, is_shown: bool) -> tuple[Grade, str]:
+        """Return the grade of a group, and the reason; no group stands for groups without a record."""
+        doubtful: Grade = "at_least" if is_shown else "unknown"
+        if self.not_loaded is not None:
+            return "unknown", self.not_loaded
+        damage = self.gaps.first_damage_offset
+        if damage is not None and damage <= self.last_possible_offset:
+            return "unknown", f"damage from record offset {damage} on may have destroyed records"
+        are_missing = f"{missing} record offsets are missing"
+        if self.is_time_doubtful and self.gaps.has_any(0, self.last_offset):
+            return "unknown", f"{are_missing}, and the times of the log go back: this may be the state of a later time"
+        if self.extent.start_offset > 0:
+            return doubtful, _begins_late(self.extent.start_offset)
+        if not missing:
+            return "certain", f"the log has every record up to {min(self.last_offset, self.extent.next_offset - 1)}"
+        suspect = self._suspect(group, pending)
+        if suspect is not None:
+            return doubtful, f"{are_missing}, and {suspect}"
+        if group is None and self.keeps_empty_groups:
+            return (
+                "unknown",
+                f"{missing} record offsets are missing: a group with no other record may have been Empty then, without offsets",
+            )
         return "certain", _SUPERSEDED
-    return doubtful, f"{missing} record offsets are missing, and {suspect}"
 
+    def _suspect(self, group: str | None, pending: Sequence[PendingCommit]) -> str | None:
+        """Return which later records may have replaced records of this group that counted at the moment; None if none.
 
-def _may_be_later(past: _Past, load: LoadRow, clock: ClockReader) -> bool:
-    """Return True if a missing record before the last one that counts may be later than this time.
-
-    The times of this log go back by at most `most_back_ms`. A record so much earlier than the moment comes before all later ones.
-    """
-    if not past.gaps.has_any(0, past.last_offset):
-        return False
-    if load["clock"] == "commit":
-        return not load["is_ordered_by_clock"]
-    least_ms = clock.least_after_gap_ms
-    assert load["at_time_ms"] is not None
-    return clock.most_back_ms > 0 and (least_ms is None or least_ms > load["at_time_ms"] - clock.most_back_ms)
-
-
-def _suspect(past: _Past, group: str | None, pending_commits: Sequence[tuple[int, int]]) -> str | None:
-    """Return which later records may have replaced records of this group that counted at the moment; None if none. No group: any group."""
-    if _lacks_end(past.extent):
-        return _cleaned_further(past.extent)
-    for marker, _, begin in past.later.transactions:
-        if past.gaps.has_any(begin, past.last_possible_offset):
-            return f"some may be commits that were pending until end marker {marker}"
-    producers = {producer_id for _, producer_id, _ in past.later.transactions}
-    if any(producer_id in producers and record_offset < past.cleaned_before for producer_id, record_offset in pending_commits):
-        return "a pending commit may have superseded the valid one"
-    own = None if group is None else past.later.first_of_group.get(group)
-    if own is not None and own < past.cleaned_before:
-        return f"a later record of the group, {own}, may have superseded some of them"
-    gap = past.gaps.first_after(past.last_offset)
-    if gap is None:
-        return None
-    if gap <= past.last_possible_offset:
-        return f"{gap} to {past.last_possible_offset} may be before the moment or after it"
-    return f"so is {gap} after the moment, which may have superseded some of them"
+        No group stands for any group.
+        """
+        if _lacks_end(self.extent):
+            return _cleaned_further(self.extent)
+        for marker, _, begin in self.later.transactions:
+            if self.gaps.has_any(begin, self.last_possible_offset):
+                return f"some may be commits that were pending until end marker {marker}"
+        producers = {producer_id for _, producer_id, _ in self.later.transactions}
+        if any(producer_id in producers and record_offset < self.cleaned_before for producer_id, record_offset in pending):
+            return "a pending commit may have superseded the valid one"
+        own = None if group is None else self.later.first_of_group.get(group)
+        if own is not None and own < self.cleaned_before:
+            return f"a later record of the group, {own}, may have superseded some of them"
+        gap = self.gaps.first_after(self.last_offset)
+        if gap is None:
+            return None
+        if gap <= self.last_possible_offset:
+            return f"{gap} to {self.last_possible_offset} may be before the moment or after it"
+        return f"so is {gap} after the moment, which may have superseded some of them"
 
 
 def _lacks_end(extent: LogExtent) -> bool:

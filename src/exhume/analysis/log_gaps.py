@@ -86,6 +86,15 @@ class LogGaps:
         number = int(np.searchsorted(self.last, bounded(first_offset)))
         return number < len(self.first) and int(self.first[number]) <= last_offset
 
+    def last_present(self, record_offset: int) -> int:
+        """Return the last offset up to this one that is not missing; -1 if there is none."""
+        for first, last in zip(self.first[::-1].tolist(), self.last[::-1].tolist(), strict=True):
+            if last < record_offset:
+                break
+            if first <= record_offset:
+                record_offset = first - 1
+        return record_offset
+
     def first_after(self, record_offset: int) -> int | None:
         """Return the first missing offset after this one; None if there is none."""
         number = int(np.searchsorted(self.last, bounded(record_offset), side="right"))

@@ -21,15 +21,17 @@ _KNOWN_TYPES = np.array(sorted(RECORD_TYPES), np.int64)
 
 @dataclass(frozen=True, slots=True)
 class LaterRecords:
-    """The records of a log after a moment, each by its record offset.
+    """The records of a log around a moment, each by its record offset.
 
     Attributes:
+        last: the last record up to the moment; None if there is none.
         first: the first record after the moment; None if there is none.
         first_of_group: the first record of each group after the moment; markers belong to no group.
         transactions: each marker after the moment with its producer id, and the record offset after the last marker before it of the same
             producer: the earliest offset that its transaction can have.
     """
 
+    last: int | None
     first: int | None
     first_of_group: Mapping[str, int]
     transactions: tuple[tuple[int, int, int], ...]
@@ -43,6 +45,7 @@ class LaterRecordReader(LogCollector):
 
     def __init__(self, start_offset: int, moment_offset: int | None) -> None:
         self._start_offset, self._moment_offset = start_offset, moment_offset
+        self._last: int | None = None
         self._first: int | None = None
         self._first_of_group: dict[str, int] = {}
         #: Producer id and record offset of each control record, in the order of the log.
@@ -57,7 +60,7 @@ class LaterRecordReader(LogCollector):
             last[producer_id] = record_offset
             if self._moment_offset is not None and record_offset > self._moment_offset:
                 transactions.append((record_offset, producer_id, begin))
-        return LaterRecords(self._first, self._first_of_group, tuple(transactions))
+        return LaterRecords(self._last, self._first, self._first_of_group, tuple(transactions))
 
     def add_records(self, block: RecordBlock) -> None:
         """Add these records."""
@@ -72,6 +75,9 @@ class LaterRecordReader(LogCollector):
             producers = block.batches.columns[scan.PRODUCER_ID][batches[markers]]
             self._markers += zip(producers.tolist(), offsets[markers].tolist(), strict=True)
         is_later = is_in_log & (offsets > moment_offset)
+        is_before = is_in_log & ~is_later
+        if is_before.any():
+            self._last = int(offsets[is_before].max())
         if self._first is None and is_later.any():
             self._first = int(offsets[is_later].min())
         is_later &= ~is_control
@@ -141,42 +147,52 @@ class CleanerBound(LogCollector):
 
 
 class ClockReader(LogCollector):
-    """Read how far the append times of one log go back, and the earliest time between the last gap and a moment.
+    """Find out if a record that is missing before this append time may be later than it.
 
-    `moment_offset` is as in `LaterRecordReader`.
+    The times of the log go back by some milliseconds at most. A record earlier than the moment by more comes before all later ones, so
+    records that are missing before it are not later than the moment.
     """
 
-    def __init__(self, moment_offset: int) -> None:
-        self._moment_offset = moment_offset
+    def __init__(self, time_ms: int) -> None:
+        self._time_ms = time_ms
         self._next_offset = 0
-        self._greatest_ms = self.most_back_ms = 0
+        self._greatest_ms = self._most_back_ms = 0
         #: The least time of a record up to the moment, after the last missing offset before it; None if there is none.
-        self.least_after_gap_ms: int | None = None
+        self._least_ms: int | None = None
+        self._has_passed = False
+
+    def is_doubtful(self) -> bool:
+        """Return True if a record that is missing before the last one that counts may be later than the time."""
+        is_near = self._least_ms is None or self._least_ms > self._time_ms - self._most_back_ms
+        return self._most_back_ms > 0 and is_near
 
     def add_records(self, block: RecordBlock) -> None:
         """Add these records."""
         offsets, times_ms = block.records[fields.OFFSET], block.records[fields.TIMESTAMP]
         if not len(offsets):
             return
-        timed = times_ms[times_ms != fields.NO_TIMESTAMP]
+        is_timed = times_ms != fields.NO_TIMESTAMP
+        timed = times_ms[is_timed]
         if len(timed):
             greatest = np.maximum.accumulate(np.maximum(timed, self._greatest_ms))
-            self.most_back_ms = max(self.most_back_ms, int((greatest - timed).max()))
+            self._most_back_ms = max(self._most_back_ms, int((greatest - timed).max()))
             self._greatest_ms = int(greatest[-1])
-        is_up_to = offsets <= self._moment_offset
-        if is_up_to.any():
-            self._note_up_to(offsets[is_up_to], times_ms[is_up_to])
+        if not self._has_passed:
+            later = np.flatnonzero(is_timed & (times_ms > self._time_ms))
+            self._has_passed = len(later) > 0
+            until = int(later[0]) if len(later) else len(offsets)
+            self._note_up_to(offsets[:until], times_ms[:until])
         self._next_offset = int(offsets[-1]) + 1
 
     def _note_up_to(self, offsets: Int64s, times_ms: Int64s) -> None:
         gaps = np.flatnonzero(np.diff(offsets, prepend=self._next_offset - 1) != 1)
         if len(gaps):
-            self.least_after_gap_ms = None
+            self._least_ms = None
             times_ms = times_ms[gaps[-1] :]
         timed = times_ms[times_ms != fields.NO_TIMESTAMP]
         if len(timed):
             least = int(timed.min())
-            self.least_after_gap_ms = least if self.least_after_gap_ms is None else min(least, self.least_after_gap_ms)
+            self._least_ms = least if self._least_ms is None else min(least, self._least_ms)
 
 
 def _group_of(key: bytes | None) -> str | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Unpack
 
-from exhume.analysis.completeness import COMPLETENESS, grade_groups
+from exhume.analysis.completeness import COMPLETENESS
+from exhume.analysis.grading import grade_groups
 from exhume.codecs.log_directory import Evidence
 from exhume.codecs.uris import PathOrUri
 from exhume.errors import RequestError

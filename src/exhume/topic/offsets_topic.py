@@ -184,7 +184,7 @@ class OffsetsTopic:
 
     def completeness(self, state: CoordinatorState) -> pa.Table:
         """Grade for each group how much of the state at its moment the log still shows, as `completeness.COMPLETENESS`."""
-        from exhume.analysis.completeness import grade_groups
+        from exhume.analysis.grading import grade_groups
 
         return grade_groups(self._logs.reader(), state)
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from exhume.analysis.completeness import Grading
 from exhume.analysis.forecast import forecast
+from exhume.analysis.grading import Grading
 from exhume.analysis.history import HISTORY, HistoryReader
 from exhume.analysis.log_extent import ExtentReaders, LogExtents
 from exhume.analysis.memberships import Membership

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from exhume.analysis.completeness import Grading
+from exhume.analysis.grading import Grading
 from exhume.analysis.positions import Position, positions_before_rewinds, positions_lost, positions_of
 from exhume.analysis.reset_plan import ResetPlan, TakenBack, past_findings, plan_reset
 from exhume.arrow_rows import Origin

@@ -76,7 +76,7 @@ def load_graded(logs: TopicLogs, request: LoadRequest, at: Moment | None, *, gra
     state = load(logs, request, at)
     completeness = None
     if at is not None or grade_end:
-        from exhume.analysis.completeness import grade_groups
+        from exhume.analysis.grading import grade_groups
 
         completeness = grade_groups(logs.reader(), state)
     if request.groups is None:
