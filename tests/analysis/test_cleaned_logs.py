@@ -7,7 +7,8 @@ from random import Random
 
 import pytest
 
-from tests.cleaned_logs import compare_all, write
+from tests import bundled
+from tests.cleaned_logs import compare_all, with_replaced_segments, write
 from tests.compared import Compared
 from tests.strategies import times
 
@@ -20,3 +21,17 @@ def test_no_grade_promises_more_than_the_log_before_compaction_confirms(seed: in
         assert not counts.wrong, f"seed {1_000 * seed + number}: {counts.wrong[0]}"
         for grade, count in counts.pairs.items():
             compared[f"group at a moment: {grade}", "the log before compaction"] += count
+
+
+@pytest.mark.parametrize(("release", "offsets_partition"), [("0.10.2.2", 0), ("0.10.2.2", 1), ("2.8.2", 0), ("2.8.2", 1), ("4.3.0", 0)])
+def test_no_grade_promises_more_than_the_segments_that_a_real_cleaner_replaced(
+    release: str, offsets_partition: int, tmp_path: Path, compared: Compared
+) -> None:
+    log = with_replaced_segments(bundled.unpacked() / f"{release}-compaction" / "data", offsets_partition, tmp_path, release)
+
+    counts = compare_all(log, every=max(1, log.end_offset // 100))
+
+    assert counts.pairs
+    assert not counts.wrong, counts.wrong[0]
+    for grade, count in counts.pairs.items():
+        compared[f"group at a moment: {grade}", "segments before compaction"] += count

@@ -5,8 +5,8 @@ moment, the record that counted then may be gone. A record that is left is right
 a later one of the same key. But a key may be missing completely. The grades are
 
     certain    the state is complete
-    at_least   every offset, member and assignment in the state existed; there may have been more, and without the group's own record its
-               epochs and its state are those of a group that never had one
+    at_least   every offset, member and assignment in the state existed; there may have been more; without the group's own record its
+               epochs and its state are those of a group that never had one, and a member without its record of the current epoch has 0
     unknown    the group has records only after the moment, or damage destroyed records before it
 
 Every offset was once given to a record, so missing ones can be counted. They do not matter for a group if only records up to the moment
@@ -33,11 +33,13 @@ from typing import Literal
 
 import pyarrow as pa
 
-from exhume.analysis.log_extent import LogExtent
+from exhume.analysis.log_extent import LogExtent, LogExtents
 from exhume.analysis.log_gaps import LogGaps
 from exhume.analysis.past_records import LaterRecords
-from exhume.arrow_rows import OfLog, schema_of
+from exhume.arrow_rows import OfLog, Origin, schema_of
 from exhume.codecs.log_directory import PartitionDirectory
+from exhume.findings import Finding
+from exhume.replay.state import CoordinatorState
 from exhume.replay.state_tables import LoadRow
 from exhume.replay.verdict import LOADED_IN_MEMORY
 
@@ -72,6 +74,11 @@ _WORDS: Mapping[str, str] = {
 }
 #: The producer id and the record offset of a pending commit.
 PendingCommit = tuple[int, int]
+_DOUBTS: Mapping[Grade, str] = {"at_least": "it may have had more than the log shows", "unknown": "the log does not show its state"}
+_DOUBTS_OF_SOME: Mapping[Grade, str] = {
+    "at_least": "may have had more than the log shows",
+    "unknown": "may have had a state that the log does not show",
+}
 _SUPERSEDED = "every missing record was superseded or removed before this moment"
 
 
@@ -100,6 +107,93 @@ def completeness_sentence(completeness: pa.Table) -> str:
     counts = [f"{grades.count(grade)} {words}" for grade, words in _WORDS.items() if grade in grades]
     traceless = "; there may have been groups that left no record" if len(grades) < len(rows) else ""
     return f"completeness by group: {', '.join(counts) or 'no group'}{traceless}"
+
+
+def past_findings(
+    completeness: pa.Table, groups: Collection[str] | None = None, *, moment: str = "at this moment", is_damage: bool = False
+) -> list[Finding]:
+    """Return findings about the groups that `COMPLETENESS` makes uncertain: one for each of these groups, or one for each log.
+
+    `is_damage`: such an answer is partial.
+    """
+    rows: list[CompletenessRow] = [row for row in completeness.to_pylist() if row["grade"] != "certain"]
+    if groups is not None:
+        named = [row for row in rows if row["group"] in groups]
+        return [_past_finding(row, f"group {row['group']!r}: {moment} {_DOUBTS[row['grade']]}", is_damage=is_damage) for row in named]
+    by_log: dict[Origin, list[CompletenessRow]] = {}
+    for row in rows:
+        by_log.setdefault((row["replica"], row["offsets_partition"]), []).append(row)
+    return [_past_finding(own[0], f"{moment}, {_counted(own)}", is_damage=is_damage, of_log=True) for own in by_log.values()]
+
+
+def _counted(rows: Sequence[CompletenessRow]) -> str:
+    grades = [row["grade"] for row in rows if row["group"] is not None]
+    of_grades = ((grades.count(grade), words) for grade, words in _DOUBTS_OF_SOME.items())
+    counts = [f"{count} {'group' if count == 1 else 'groups'} {words}" for count, words in of_grades if count]
+    if len(grades) < len(rows):
+        counts.append("groups that left no record may have existed")
+    return ", ".join(counts)
+
+
+def _past_finding(row: CompletenessRow, doubt: str, *, is_damage: bool, of_log: bool = False) -> Finding:
+    return Finding(
+        code="past_is_incomplete",
+        sentence=f"{doubt}: {row['reason']}",
+        confidence="possible",
+        replica=row["replica"],
+        offsets_partition=row["offsets_partition"],
+        group=None if of_log else row["group"],
+        last_record_offset=row["last_record_offset"],
+        is_damage=is_damage,
+    )
+
+
+def missing_finding(origin: Origin, missing: int, start_offset: int, complete_from: int | None = None) -> Finding | None:
+    """Return a finding about the records that an answer over time lacks; None if the log has every record.
+
+    `missing` counts the record offsets from `start_offset` on without a record; `complete_from` is the offset after the last one, if known.
+    """
+    where = "" if complete_from is None else f" before record {complete_from}"
+    parts = [_begins_late(start_offset)] if start_offset else []
+    parts += [f"{missing} record offsets{where} have no record: compaction removed superseded records"] if missing else []
+    if not parts:
+        return None
+    return Finding(
+        code="records_are_missing",
+        sentence=f"{'; '.join(parts)}. The answer may lack earlier records of a group",
+        confidence="possible",
+        replica=origin[0],
+        offsets_partition=origin[1],
+        last_record_offset=None if complete_from is None else complete_from - 1,
+    )
+
+
+def missing_of_loads(state: CoordinatorState, records: pa.Table, start_offsets: Mapping[Origin, int]) -> list[Finding]:
+    """Return the findings of `missing_finding` about the logs of these records.
+
+    `state` is that of a lenient load of whole logs, `start_offsets` are the offsets at which brokers start to read them.
+    """
+    origins = {(row["replica"], row["offsets_partition"]) for row in records.select(["replica", "offsets_partition"]).to_pylist()}
+    loads: list[LoadRow] = state.loads.to_pylist()
+    found = []
+    for load in loads:
+        origin = (load["replica"], load["offsets_partition"])
+        start_offset = start_offsets.get(origin, 0)
+        finding = missing_finding(origin, max(load["end_offset"] - start_offset - load["records_read"], 0), start_offset)
+        if origin in origins and finding is not None:
+            found.append(finding)
+    return found
+
+
+def missing_findings(extents: LogExtents, origins: Collection[Origin]) -> list[Finding]:
+    """Return the findings of `missing_finding` about these logs."""
+    found = []
+    for origin, extent in extents.items():
+        missing = max(extent.missing_after_start - extent.damaged_offsets, 0)
+        finding = missing_finding(origin, missing, extent.start_offset, extent.complete_from_offset)
+        if origin in origins and finding is not None:
+            found.append(finding)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,11 +225,16 @@ class Past:
     def extent(self) -> LogExtent:
         return self.gaps.extent
 
-    def rows(self, shown: Collection[str], pending: Mapping[str, Sequence[PendingCommit]]) -> Iterator[CompletenessRow]:
-        """Yield the rows of `COMPLETENESS` about this log. `shown` are the groups of the state, `pending` their pending commits."""
+    def rows(
+        self, shown: Collection[str], pending: Mapping[str, Sequence[PendingCommit]], *, also: Collection[str] = ()
+    ) -> Iterator[CompletenessRow]:
+        """Yield the rows of `COMPLETENESS` about this log.
+
+        `shown` are the groups of the state, `pending` their pending commits. `also` are groups with a record that may not be in the state.
+        """
         before = self.gaps.between(0, self.last_possible_offset)
         last_record = min(self.last_offset, self.extent.next_offset - 1)
-        for group in [*sorted({*shown, *self.later.first_of_group}), None]:
+        for group in [*sorted({*shown, *self.later.first_of_group, *also}), None]:
             own = () if group is None else pending.get(group, ())
             grade, reason = self._grade(before.missing_offsets, group, own, is_shown=group in shown)
             if grade == "certain" and group not in shown:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -71,8 +71,11 @@ class Grading:
         readers, later = self._read[origin]
         return [*readers.collectors(), later]
 
-    def table(self) -> pa.Table:
-        """Return the grades of every group of the state, as `COMPLETENESS`, sorted by group."""
+    def table(self, also: Mapping[Origin, Collection[str]] | None = None) -> pa.Table:
+        """Return the grades of every group of the state, as `COMPLETENESS`, sorted by group.
+
+        `also` are groups with a record in a log that may not be in the state: by replica and offsets partition.
+        """
         shown: dict[Origin, set[str]] = {origin: set() for origin in self._loads}
         for name in ("groups", "offsets", "pending_offsets"):
             for row in self._state.tables[name].select(["replica", "offsets_partition", "group"]).to_pylist():
@@ -85,7 +88,7 @@ class Grading:
                 own.append((each["producer_id"], each["record_offset"]))
         rows: list[CompletenessRow] = []
         for origin in self._read:
-            rows += self._past(origin).rows(shown[origin], pending[origin])
+            rows += self._past(origin).rows(shown[origin], pending[origin], also=(also or {}).get(origin, ()))
         return _sorted(rows)
 
     def _past(self, origin: Origin) -> Past:
@@ -120,6 +123,8 @@ class MembershipGrading:
     def __init__(self, at: Moment) -> None:
         self._at = at
         self._read: dict[Origin, _Readers] = {}
+        self._shown: dict[Origin, set[str]] = {}
+        self._later: dict[Origin, dict[str, int]] = {}
 
     def of(self, partition: PartitionDirectory) -> Sequence[LogCollector]:
         """Return the readers for the log in this directory."""
@@ -128,21 +133,19 @@ class MembershipGrading:
             self._read[origin] = _Readers(partition, None if self._at.time_ms is None else ClockReader(self._at.time_ms))
         return self._read[origin].collectors()
 
-    def table(self, steps: Iterable[Membership], ends: Mapping[Origin, int]) -> pa.Table:
-        """Return the grades of the groups of these steps, as `COMPLETENESS`, sorted by group.
+    def take(self, step: Membership, ends: Mapping[Origin, int]) -> None:
+        """Take a step; `ends` are the first record offsets after the moment, of the logs that go on after it."""
+        if is_before_cut(step, ends):
+            self._shown.setdefault(step.origin, set()).add(step.group)
+        else:
+            self._later.setdefault(step.origin, {}).setdefault(step.group, step.record_offset)
 
-        `steps` are those of the whole logs, `ends` the first record offset after the moment of each log that goes on after it.
-        """
-        shown: dict[Origin, set[str]] = {origin: set() for origin in self._read}
-        later: dict[Origin, dict[str, int]] = {origin: {} for origin in self._read}
-        for step in steps:
-            if is_before_cut(step, ends):
-                shown[step.origin].add(step.group)
-            else:
-                later[step.origin].setdefault(step.group, step.record_offset)
+    def table(self, ends: Mapping[Origin, int]) -> pa.Table:
+        """Return the grades of the groups of the steps, as `COMPLETENESS`, sorted by group. Take all steps of the logs first."""
         rows: list[CompletenessRow] = []
         for origin, readers in self._read.items():
-            rows += self._past(readers, ends.get(origin), later[origin]).rows(shown[origin], {})
+            past = self._past(readers, ends.get(origin), self._later.get(origin, {}))
+            rows += past.rows(self._shown.get(origin, set()), {})
         return _sorted(rows)
 
     def _past(self, readers: _Readers, end: int | None, later: Mapping[str, int]) -> Past:

@@ -146,11 +146,15 @@ class CleanerBound(LogCollector):
             self._keys.add(key)
 
 
+#: Times of missing records may go back further than those of the records that are left, by this factor.
+_FURTHER_BACK = 10
+
+
 class ClockReader(LogCollector):
     """Find out if a record that is missing before this append time may be later than it.
 
-    The times of the log go back by some milliseconds at most. A record earlier than the moment by more comes before all later ones, so
-    records that are missing before it are not later than the moment.
+    A record that is earlier than the time by more than the times of the log go back comes before all later ones. So records that are
+    missing before it are not later than the time.
     """
 
     def __init__(self, time_ms: int) -> None:
@@ -163,7 +167,7 @@ class ClockReader(LogCollector):
 
     def is_doubtful(self) -> bool:
         """Return True if a record that is missing before the last one that counts may be later than the time."""
-        is_near = self._least_ms is None or self._least_ms > self._time_ms - self._most_back_ms
+        is_near = self._least_ms is None or self._least_ms > self._time_ms - self._most_back_ms * _FURTHER_BACK
         return self._most_back_ms > 0 and is_near
 
     def add_records(self, block: RecordBlock) -> None:

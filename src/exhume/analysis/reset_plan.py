@@ -15,7 +15,6 @@ from typing import Literal, TypedDict, get_args
 
 import pyarrow as pa
 
-from exhume.analysis.completeness import CompletenessRow
 from exhume.analysis.positions import Position
 from exhume.arrow_rows import Int16, Int32, OfLog, Origin, of_log, schema_of, table_of
 from exhume.codecs.layout import Fields
@@ -103,7 +102,6 @@ class ResetPlan:
             yield from (_sentence(row) for row in rows if row["action"] == action)
 
 
-_GRADES = {"at_least": "it may have had more then than the log shows", "unknown": "the log does not show what it had then"}
 _ACTIONS: tuple[Action, ...] = get_args(Action)
 _COUNTED_AS = {"restored": "to restore", "unchanged": "unchanged", "pending": "pending", "not_restorable": "not restorable"}
 
@@ -115,6 +113,7 @@ def plan_reset(
     *,
     now_ms: int,
     cuts: Cuts | None = None,
+    doubtful: Collection[str] = (),
     include_pending: bool = False,
     never_back: bool = False,
 ) -> ResetPlan:
@@ -126,6 +125,7 @@ def plan_reset(
         newest: the state at the end of the log.
         now_ms: the commit timestamp of `records`.
         cuts: for a moment, by replica and offsets partition: the last record offset that counts, and its time.
+        doubtful: groups that may have had more at the moment than the log shows.
         include_pending: restore keys with a commit of an open transaction, then or at the end, as well.
         never_back: leave a key alone if it has a higher offset since, to undo rewinds only.
 
@@ -148,7 +148,7 @@ def plan_reset(
             restored.append(position)
     if cuts is not None:
         planned_keys = {position.key for position in wanted}
-        rows += [_came_later(row, cuts) for key, row in held.items() if key not in planned_keys]
+        rows += [_came_later(row, cuts, is_doubtful=row["group"] in doubtful) for key, row in held.items() if key not in planned_keys]
     rows.sort(key=lambda row: (row["group"], row["topic"], row["partition"]))
     table = table_of(RESET_PLAN, rows)
     text = _text(groups, restored)
@@ -208,8 +208,9 @@ def _row(position: Position, now: OffsetRow | None, cuts: Cuts, action: Action, 
     }
 
 
-def _came_later(row: OffsetRow, cuts: Cuts) -> ResetPlanRow:
+def _came_later(row: OffsetRow, cuts: Cuts, *, is_doubtful: bool) -> ResetPlanRow:
     """Return the row of an offset that the group has at the end but not at the moment: the tool can set offsets, not remove them."""
+    then = "the log does not show if the group had it then, or which offset" if is_doubtful else "the group did not have it then"
     cut = cuts.get((row["replica"], row["offsets_partition"]), (None, None))
     return {
         **of_log(row["replica"], row["offsets_partition"]),
@@ -226,7 +227,7 @@ def _came_later(row: OffsetRow, cuts: Cuts) -> ResetPlanRow:
         "ended_by_record_offset": None,
         "cut_record_offset": cut[0],
         "cut_timestamp_ms": cut[1],
-        "reason": "the group did not have it then; a reset sets offsets and removes none",
+        "reason": f"{then}; a reset sets offsets and removes none",
     }
 
 
@@ -317,24 +318,6 @@ def _findings(restored: Sequence[Position], newest: CoordinatorState) -> list[Fi
             )
         )
     return findings
-
-
-def past_findings(groups: Collection[str], completeness: pa.Table) -> list[Finding]:
-    """Return findings about the positions of these groups at a moment that `COMPLETENESS` makes uncertain."""
-    rows: list[CompletenessRow] = completeness.to_pylist()
-    return [
-        Finding(
-            code="past_is_incomplete",
-            sentence=f"group {row['group']!r}: {_GRADES[row['grade']]}: {row['reason']}",
-            confidence="possible",
-            replica=row["replica"],
-            offsets_partition=row["offsets_partition"],
-            group=row["group"],
-            last_record_offset=row["last_record_offset"],
-        )
-        for row in rows
-        if row["group"] in groups and row["grade"] != "certain"
-    ]
 
 
 def _cuts(rows: Sequence[ResetPlanRow]) -> str:

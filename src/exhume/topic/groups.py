@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from exhume.analysis.completeness import missing_findings, past_findings
+from exhume.analysis.grading import MembershipGrading
 from exhume.analysis.group_timeline import group_record_names, group_timeline
 from exhume.analysis.log_extent import ExtentReaders
 from exhume.analysis.memberships import Membership, is_before_cut, up_to
@@ -63,11 +65,13 @@ def _group_records(logs: TopicLogs, groups: Collection[str] | None) -> pa.Record
 
 
 def rebalances(logs: TopicLogs, groups: Collection[str] | None) -> pa.Table:
-    """The generations and epochs of these groups, as `rebalances.REBALANCES`; storms are added to `findings`."""
-    names, extents = logs.topic_names(), ExtentReaders()
-    logs.read(NameReader(names), extents)
-    answer = rebalances_of(_known_memberships(logs, groups, names), extents.extents(logs.evidence.partitions))
+    """The generations and epochs of these groups, as `rebalances.REBALANCES`; storms and missing records are added to `findings`."""
+    names, readers = logs.topic_names(), ExtentReaders()
+    logs.read(NameReader(names), readers)
+    extents = readers.extents(logs.evidence.partitions)
+    answer = rebalances_of(_known_memberships(logs, groups, names), extents)
     logs.findings.extend(storm_findings(answer))
+    logs.findings.extend(missing_findings(extents, _origins(answer)))
     return answer
 
 
@@ -83,13 +87,18 @@ def owners(logs: TopicLogs, groups: Collection[str] | None, topic: str | None, p
         known.add((name, number))
         return topic in (None, name) and partition in (None, number)
 
-    names, extents = logs.topic_names(), ExtentReaders()
-    ends = _read_with_ends(logs, at, NameReader(names), extents)
-    steps = _noting_late(_known_memberships(logs, groups, names), ends, groups, logs.findings)
-    answer = owners_of(steps, extents.extents(logs.evidence.partitions), wanted=is_wanted, ends=None if at is None else ends)
+    names, readers, grading = logs.topic_names(), ExtentReaders(), None if at is None else MembershipGrading(at)
+    ends = _read_with_ends(logs, at, NameReader(names), readers, *(() if grading is None else (grading,)))
+    extents, read = readers.extents(logs.evidence.partitions), _noting(grading, _known_memberships(logs, groups, names), ends)
+    steps = _noting_late(read, ends, groups, logs.findings)
+    answer = owners_of(steps, extents, wanted=is_wanted, ends=None if at is None else ends)
     is_named = topic is not None or partition is not None
     if is_named and not any(is_wanted(*topic_partition) for topic_partition in [*known]):
         _refuse_unowned(topic, partition, known)
+    if grading is None:
+        logs.findings.extend(missing_findings(extents, _origins(answer)))
+    else:
+        logs.findings.extend(past_findings(grading.table(ends), groups))
     return answer
 
 
@@ -123,12 +132,30 @@ def assignments(
     _refuse_unknown(expected, release)
     names, records = logs.topic_names(topics_file), SelectedRecords(RecordFilter(types=topic_records(), groups=groups))
     topics = read_topics_file(topics_file) if topics_file is not None else []
-    ends = _read_with_ends(logs, at, NameReader(names), records)
+    grading = None if at is None else MembershipGrading(at)
+    ends = _read_with_ends(logs, at, NameReader(names), records, *(() if grading is None else (grading,)))
     rows = [row for name in topic_records() for table in records.tables for row in decode_table(name, table).to_pylist()]
     facts = FactsOverTime(topics, rows, names)
-    steps = up_to(_noting_late(_known_memberships(logs, groups, names), ends, groups, logs.findings), ends)
+    read = _noting(grading, _known_memberships(logs, groups, names), ends)
+    steps = up_to(_noting_late(read, ends, groups, logs.findings), ends)
     wish = Expectation(expected, release)
-    return tables_of(check_every(steps, facts, wish) if every else check_latest(steps, facts, wish, with_empty=groups is not None))
+    answer = tables_of(check_every(steps, facts, wish) if every else check_latest(steps, facts, wish, with_empty=groups is not None))
+    if grading is not None:
+        logs.findings.extend(past_findings(grading.table(ends), groups))
+    return answer
+
+
+def _noting(grading: MembershipGrading | None, steps: Iterable[Membership], ends: Mapping[Origin, int]) -> Iterator[Membership]:
+    """Yield these steps, and give them to the grading of a moment."""
+    for step in steps:
+        if grading is not None:
+            grading.take(step, ends)
+        yield step
+
+
+def _origins(rows: pa.Table) -> set[Origin]:
+    """Return the logs that these rows are from."""
+    return {(row["replica"], row["offsets_partition"]) for row in rows.select(["replica", "offsets_partition"]).to_pylist()}
 
 
 def _refuse_unknown(expected: str, release: str | None) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from exhume.analysis.completeness import missing_of_loads
 from exhume.analysis.forecast import forecast
 from exhume.analysis.grading import Grading
 from exhume.analysis.history import HISTORY, HistoryReader
@@ -60,7 +61,10 @@ def _history(logs: TopicLogs, group: str, key: Key, options: LoadOptions) -> pa.
     state = logs.load(replace(options, fast=fast), names)
     reader = HistoryReader(state, names, group, only_commits=key != (None, None))
     reader.read_all(logs.batches_about(group, fast, key))
-    return reader.table(logs.extents, topic=key[0], partition=key[1])
+    answer = reader.table(logs.extents, topic=key[0], partition=key[1])
+    starts: dict[Origin, int] = {(each.replica, each.offsets_partition): each.start_offset for each in logs.evidence.partitions}
+    logs.findings.extend(missing_of_loads(state, answer, starts))
+    return answer
 
 
 def _noting(logs: TopicLogs) -> CompiledLoad:
@@ -148,7 +152,7 @@ def explain(logs: TopicLogs, request: ExplanationRequest, names: TopicNames, pla
         memberships=steps,
         why=answer_why(group, history, loads.state, retention.profile, now=expected, judgements=judgements, extents=extents),
         forecast=expected,
-        completeness=None if grading is None else grading.table(),
+        completeness=None if grading is None else grading.table({origin: [group] for origin in origins}),
         extents=extents,
         end_times_ms=end_times_ms,
         findings=logs.findings,

@@ -114,10 +114,22 @@ def diff(logs: TopicLogs, earlier: Moment | None, later: Moment | None, request:
     after, before = (logs.load(replace(whole, at=at), names) for at in (later, earlier))
     logs.look_for_damage(options.mode, fast, options.stop)
     logs.findings.extend([*before.findings, *after.findings])
+    _note_past(logs, {"earlier": before} | ({} if later is None else {"later": after}), options.groups)
     if options.groups is None:
         return diff_states(before, after)
     refuse_unknown_groups(options.groups, before, after)
     return diff_states(before.only(options.groups), after.only(options.groups))
+
+
+def _note_past(logs: TopicLogs, states: Mapping[str, CoordinatorState], groups: Collection[str] | None) -> None:
+    """Add findings about groups of these moments that the log may show in part. A difference may come from missing records then."""
+    from exhume.analysis.completeness import past_findings
+    from exhume.analysis.grading import Grading
+
+    gradings = {name: Grading(state) for name, state in states.items()}
+    logs.read(*gradings.values())
+    for name, grading in gradings.items():
+        logs.findings.extend(past_findings(grading.table(), groups, moment=f"at the {name} moment"))
 
 
 def diff_with(logs: TopicLogs, other: TopicLogs, request: LoadRequest) -> pa.Table:
