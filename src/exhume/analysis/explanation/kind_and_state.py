@@ -26,7 +26,7 @@ _KINDS: Mapping[str, str] = {
 }
 _SURE: Mapping[str, tuple[str, Confidence]] = {
     "certain": ("This state is complete", "proof"),
-    "at_least": ("The coordinator had more than this", "possible"),
+    "at_least": ("The coordinator may have had more than this", "possible"),
     "unknown": ("This state may be incomplete", "undecidable"),
 }
 
