@@ -75,7 +75,7 @@ def write(directory: Path, random: Random) -> CleanedLog:
         story.step()
     coordinator = story.coordinator
     whole, cleaned = directory / "whole", directory / "cleaned"
-    for place, log in ((whole, coordinator.whole), (cleaned, coordinator.cleaned)):
+    for place, log in ((whole, coordinator.whole), (cleaned, story.replica())):
         Replica(1, [log], {}).write(place)
     if random.random() < 0.5:
         # People often copy the segments alone.
@@ -139,6 +139,9 @@ class _Story:
         self.knows_producers = random.random() < 0.7
         self.clock_goes_back = random.random() < 0.1
         self.rests = random.random() < 0.3
+        self.has_follower = random.random() < 0.25
+        #: The log of a follower that stopped to fetch.
+        self.follower: PartitionLog | None = None
 
     def step(self) -> None:
         random, coordinator = self.random, self.coordinator
@@ -146,6 +149,8 @@ class _Story:
         if self.clock_goes_back and random.random() < 0.1:
             coordinator.now_ms -= random.choice([500, 5_000, 120_000])
         coordinator.step_ms = random.choice([0, 0, 1]) if self.has_modern_groups else 0
+        if self.has_follower and self.follower is None and random.random() < 0.1:
+            self.follower = coordinator.cleaned.copy()
         self.times_ms |= {coordinator.now_ms, coordinator.now_ms - 1, coordinator.now_ms + coordinator.step_ms}
         group = random.choice(self.groups[: max(1, len(self.groups) // 2)] if self.rests else self.groups)
         match random.choices([*_STEPS], [*_STEPS.values()])[0]:
@@ -175,7 +180,22 @@ class _Story:
                 self.active_offset = coordinator.cleaned.next_offset
                 coordinator.cleaned.roll()
             case "clean":
-                coordinator.cleaned.clean(Cleaner(coordinator.now_ms, self.delete_retention_ms, knows_producers=self.knows_producers))
+                coordinator.cleaned.clean(self._cleaner())
+
+    def replica(self) -> PartitionLog:
+        """Return the log of the leader, or that of a follower which was away, or is new, and fetched the rest from the leader."""
+        leader, follower = self.coordinator.cleaned, self.follower
+        if follower is None:
+            return leader
+        end_offset = follower.next_offset
+        follower.fetch(leader)
+        if follower.next_offset > end_offset and self.random.random() < 0.5:
+            follower.roll()
+            follower.clean(self._cleaner())
+        return follower
+
+    def _cleaner(self) -> Cleaner:
+        return Cleaner(self.coordinator.now_ms, self.delete_retention_ms, knows_producers=self.knows_producers)
 
     def _offsets(self) -> tuple[str, dict[int, int]]:
         topic = self.random.choice([*_TOPICS])
