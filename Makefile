@@ -9,7 +9,7 @@ PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 # The tests that `make test` leaves to `make test-all`.
 LEFT_OUT := spark or broker or slow or corpus
 # The Kafka releases that `make jars` fetches: those whose brokers and tools the tests start.
-RELEASES ?= 4.3.0 4.0.0 3.9.1 2.8.2 1.1.1 0.10.2.2
+RELEASES ?= 4.4.0 4.3.0 4.0.0 3.9.1 2.8.2 1.1.1 0.10.2.2
 # The Pythons that `make wheel` tries the wheel with.
 PYTHONS ?= $(PYTHON)
 # Such as --quick; `.venv/bin/python -m benchmarks --help` lists them.

@@ -3,6 +3,9 @@
 
     tools/fetch_jars.py RELEASE ...        such as 4.3.0 0.10.2.2; `make jars` names those that the tests start
 
+A release whose kafka-tools is not on Maven Central is fetched without it: its broker starts, but its tools, such as DumpLogSegments, are
+missing.
+
 Each release lands in `.jars/<release>/` beside this checkout (or in `$EXHUME_JARS/<release>/`): everything its broker and its
 tools need on the class path, so that `java -cp '.jars/4.3.0/*' kafka.Kafka ...` is enough. A release that is there is left alone.
 Releases before 3.0 were made for Java 11 at most, and of them only 2.8 runs on Java 17: for all of them a Java 11 runtime is installed into
@@ -42,12 +45,12 @@ def parse_release(text: str) -> tuple[int, ...]:
     return tuple(int(number) for number in text.split("."))
 
 
-def artifacts(release: tuple[int, ...]) -> list[str]:
+def artifacts(release: tuple[int, ...], *, with_tools: bool) -> list[str]:
     """What a release needs at run time, as group:artifact:version."""
     version = ".".join(map(str, release))
     scala = "2.13" if release >= (2, 4) else "2.12" if release >= (1, 0) else "2.11"
     wanted = [f"org.apache.kafka:kafka_{scala}:{version}"]
-    if release >= (3, 3):
+    if with_tools:
         # DumpLogSegments and its kin moved out of the core jar.
         wanted.append(f"org.apache.kafka:kafka-tools:{version}")
     # Many releases leave their logger to the distribution. One binding for all keeps the broker tests' configuration the same.
@@ -108,16 +111,26 @@ def fetch(release: tuple[int, ...], jars: Path, mvn: str) -> str:
     if (place / DONE).exists():
         return f"{version}: already in {place}"
     jars.mkdir(parents=True, exist_ok=True)
+    tools = ""
     # Filled aside and renamed: a directory with the release's name is complete, also after an interrupted run.
     with tempfile.TemporaryDirectory(prefix=f".{version}-", dir=jars) as aside:
         project, copied = Path(aside, "pom.xml"), Path(aside, "jars")
-        project.write_text(pom(artifacts(release)), encoding="utf-8")
-        run(mvn, "-B", "-q", "-C", "-f", project, COPY_DEPENDENCIES, "-DincludeScope=runtime", f"-DoutputDirectory={copied}")
+        copy = (mvn, "-B", "-q", "-C", "-f", project, COPY_DEPENDENCIES, "-DincludeScope=runtime", f"-DoutputDirectory={copied}")
+        has_tools = release >= (3, 3)
+        project.write_text(pom(artifacts(release, with_tools=has_tools)), encoding="utf-8")
+        try:
+            run(*copy)
+        except Missing as failed:
+            if not has_tools or f"kafka-tools:jar:{version}" not in str(failed):
+                raise
+            tools = ", without kafka-tools, which is not on Maven Central"
+            project.write_text(pom(artifacts(release, with_tools=False)), encoding="utf-8")
+            run(*copy)
         count = len(list(copied.glob("*.jar")))
         (copied / DONE).touch()
         shutil.rmtree(place, ignore_errors=True)
         copied.rename(place)
-    return f"{version}: {count} jars in {place}"
+    return f"{version}: {count} jars in {place}{tools}"
 
 
 def install_java_11() -> str:

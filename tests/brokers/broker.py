@@ -196,6 +196,10 @@ class Broker:
         types = ("consumer", "share", "streams") if self.kafka.version >= (4, 2) else ("consumer",)
         names = [f"group.{group_type}.{name}session.timeout.ms" for group_type in types for name in ("", "max.")]
         settings: dict[str, object] = dict.fromkeys(names, 600_000)
+        if self.kafka.version >= (4, 1):
+            # Describing the offsets of a share group creates the topic of their states.
+            state = "share.coordinator.state.topic"
+            settings |= {f"{state}.num.partitions": 2, f"{state}.replication.factor": 1, f"{state}.min.isr": 1}
         if self._is_early:
             settings |= {"group.coordinator.new.enable": "true", "group.coordinator.rebalance.protocols": "classic,consumer"}
         return settings

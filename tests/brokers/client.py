@@ -25,6 +25,7 @@ from .protocol import (
     CONSUMER_GROUP_DESCRIBE,
     DESCRIBE_GROUPS,
     DESCRIBE_PRODUCERS,
+    DESCRIBE_SHARE_GROUP_OFFSETS,
     FIND_COORDINATOR,
     HEARTBEAT,
     LIST_GROUPS,
@@ -213,6 +214,8 @@ def _group(client: Client, group: str, listed: dict[str, Any] | None, asked: Col
             for name in ("member_metadata", "member_assignment"):
                 member[name] = member[name].hex()
     if group_type == "share":
+        if client.version(DESCRIBE_SHARE_GROUP_OFFSETS) >= 0:
+            answer["share_offsets"] = client.call(DESCRIBE_SHARE_GROUP_OFFSETS, groups=[{"group_id": group, "topics": None}])
         return answer
     answer["offsets"] = _offsets(client, group, None, require_stable=0)
     if client.version(OFFSET_FETCH) >= 7:

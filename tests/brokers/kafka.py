@@ -26,7 +26,7 @@ from tests.judges.kafka_dump import DumpedSegment, parse_dump
 from tests.patience import PATIENCE_SECONDS
 
 #: The coordinators of the tests, by their names in `state`: a release; 3.9.1 has two.
-COORDINATORS = ("0.10.2.2", "1.1.1", "2.8.2", "3.9.1", "3.9.1-new", "4.0.0", "4.3.0")
+COORDINATORS = ("0.10.2.2", "1.1.1", "2.8.2", "3.9.1", "3.9.1-new", "4.0.0", "4.3.0", "4.4.0")
 
 _GET_JAVA = "Debian, Ubuntu: apt-get install openjdk-17-jre-headless. macOS: brew install openjdk@17"
 

@@ -74,7 +74,7 @@ def load(broker: Broker, partition_directories: Sequence[Path], *, stop: Stop) -
     with exhume.open(broker.log_directory) as topic:
         tables = {name: table.to_pylist() for name, table in topic.state(release=broker.coordinator).tables.items()}
         batches = topic.batches().read_all().to_pylist()
-        questions = _questions(topic)
+        questions = questions_of(topic)
     broker.start()
     try:
         await_loads(broker)
@@ -90,7 +90,7 @@ def load(broker: Broker, partition_directories: Sequence[Path], *, stop: Stop) -
     return Loaded(broker.coordinator, stop, batches, tables, expectation)
 
 
-def _questions(topic: OffsetsTopic) -> dict[str, Question]:
+def questions_of(topic: OffsetsTopic) -> dict[str, Question]:
     """Return each group of a log, also removed ones, with its committed partitions and its generations."""
     questions: defaultdict[str, Question] = defaultdict(Question)
     for record in topic.records().read_all().to_pylist():

@@ -3,7 +3,7 @@
 Field names are Kafka's own in snake case. A request follows a header of api key, version, correlation id and client id; a response
 follows its correlation id. Flexible versions end both headers with a tagged section.
 
-Source: the message schemas of Kafka 4.3.0, and for versions that it no longer has those of 2.8.2.
+Source: the message schemas of Kafka 4.4.0, and for versions that it no longer has those of 2.8.2.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ _WITH_OPERATIONS = _field("include_authorized_operations", INT8)
 _OPERATIONS = _field("authorized_operations", INT32)
 _PARTITION = _field("partition_index", INT32)
 _NAMED_PARTITIONS = (_field("name", STRING), _field("partition_indexes", Array(INT32)))
+_NAMED_TOPIC = (_field("topic_name", STRING), _field("partitions", Array(INT32)))
 _CLIENT = (_field("client_id", STRING), _field("client_host", STRING))
 _STATE = _field("group_state", STRING)
 
@@ -273,6 +274,29 @@ SHARE_GROUP_DESCRIBE = _api(
                 _field("assignment", _ASSIGNMENT),
             ),
             _OPERATIONS,
+        ),
+    ],
+    flexible_since=0,
+)
+
+DESCRIBE_SHARE_GROUP_OFFSETS = _api(
+    90,
+    "DescribeShareGroupOffsets",
+    range(1),
+    [_rows("groups", _field("group_id", STRING), _rows("topics", *_NAMED_TOPIC, nullable=True))],
+    [
+        _throttle(),
+        _rows(
+            "groups",
+            _field("group_id", STRING),
+            _rows(
+                "topics",
+                _field("topic_name", STRING),
+                _field("topic_id", UUID),
+                _rows("partitions", _PARTITION, _field("start_offset", INT64), _field("leader_epoch", INT32), _ERROR, _ERROR_MESSAGE),
+            ),
+            _ERROR,
+            _ERROR_MESSAGE,
         ),
     ],
     flexible_since=0,

@@ -258,7 +258,9 @@ class RandomStreamsGroup(RandomConsumerGroup):
     metadata, member, target_metadata, target, current = 17, 19, 20, 21, 22
 
     def metadata_value(self) -> dict[str, Any]:
-        return super().metadata_value() | {"validated_topology_epoch": self.random.choice((-1, 0, 1))}
+        # The epochs of a topology description are known from 4.4 on; 4.3 reads them as unknown tags.
+        names = ("validated_topology_epoch", "stored_description_topology_epoch", "failed_description_topology_epoch")
+        return super().metadata_value() | {name: self.random.choice((-1, 0, 1)) for name in names}
 
     def member_value(self) -> dict[str, Any]:
         value = super().member_value()

@@ -37,6 +37,7 @@ class Reach:
 
 _1_1 = Reach(has_zstd=False, offset_version=1, group_version=1, tells_pending=False, tells_transactions=False, reads_empty_tail=False)
 _CLASSIC_AND_CONSUMER = frozenset({"classic", "consumer"})
+_4_3 = Reach(offset_version=4, group_version=4, group_types=_CLASSIC_AND_CONSUMER | {"share", "streams"})
 
 #: By the names in `kafka.COORDINATORS`.
 REACH = {
@@ -46,7 +47,8 @@ REACH = {
     "3.9.1": Reach(offset_version=4, group_version=4),
     "3.9.1-new": Reach(offset_version=4, group_version=4, group_types=_CLASSIC_AND_CONSUMER),
     "4.0.0": Reach(offset_version=4, group_version=4, group_types=_CLASSIC_AND_CONSUMER),
-    "4.3.0": Reach(offset_version=4, group_version=4, group_types=_CLASSIC_AND_CONSUMER | {"share", "streams"}),
+    "4.3.0": _4_3,
+    "4.4.0": _4_3,
 }
 
 

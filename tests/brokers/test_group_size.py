@@ -48,7 +48,7 @@ def write_groups(directory: Path) -> list[Path]:
     return [log.directory]
 
 
-@pytest.mark.parametrize("release", ["2.8.2", "4.3.0"])
+@pytest.mark.parametrize("release", ["2.8.2", "4.4.0"])
 def test_a_broker_begins_a_rebalance_of_a_group_that_is_loaded_with_too_many_members(release: str, tmp_path: Path) -> None:
     with Broker(release, tmp_path, offsets_partitions=1, settings={"group.max.size": 1}) as broker:
         broker.start()

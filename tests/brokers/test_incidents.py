@@ -17,7 +17,7 @@ from .loading import Loaded, fresh_broker, load
 pytestmark = pytest.mark.broker
 
 
-@pytest.fixture(scope="module", params=["2.8.2", "4.3.0"])
+@pytest.fixture(scope="module", params=["2.8.2", "4.4.0"])
 def start(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[IncidentLog], Loaded]:
     logs = [*write_all(tmp_path_factory.mktemp("incidents"))]
     with fresh_broker(request.param, tmp_path_factory.mktemp("broker"), offsets_partitions=OFFSETS_PARTITIONS) as broker:
@@ -38,7 +38,7 @@ def test_a_broker_holds_what_we_say_it_holds(start: tuple[list[IncidentLog], Loa
     compared["logs", f"broker {loaded.coordinator}, incidents"] += len(logs)
     for table in ("groups", "members", "assignments", "offsets"):
         assert comparison.counts[table, "classic"] > 100, table
-    assert comparison.counts["members", "consumer"] > (10 if loaded.coordinator == "4.3.0" else -1)
+    assert comparison.counts["members", "consumer"] > (10 if loaded.coordinator == "4.4.0" else -1)
 
 
 def _title(difference: str, logs: Sequence[IncidentLog], loaded: Loaded) -> str:

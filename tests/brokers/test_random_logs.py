@@ -15,7 +15,7 @@ from .random_logs import OFFSETS_PARTITIONS, RandomLog
 from .reach import REACH
 
 TOPIC_IDS = {"orders": "AQIDBAUGBwgJCgsMDQ4PEA", "payments.v2": "EA8ODQwLCgkIBwYFBAMCAQ"}
-NEWEST = "4.3.0"
+NEWEST = "4.4.0"
 
 
 @pytest.fixture(scope="module")

@@ -238,6 +238,8 @@ class _Java:
                 if member["state"] == "UNREVOKED_PARTITIONS" and member["timeout"] <= 0:
                     del group["members"][member_id]
                     group["epoch"] += 1
+                    if not group["members"] and self.run.release >= (4, 4):
+                        group["target epoch"] = group["epoch"]
 
 
 def _known(run: Load) -> tuple[dict[int, int | None], dict[int, str]]:

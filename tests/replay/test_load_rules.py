@@ -285,14 +285,19 @@ def test_a_partition_is_taken_over_at_a_higher_epoch_and_refused_at_an_equal_one
     assert [outcome(higher), outcome(equal)] == ["loaded", "aborted"]
 
 
-def test_a_member_with_partitions_to_give_up_and_no_timeout_is_gone_the_moment_the_load_is_over(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("release", "assignment_epoch"), [("4.3.1", 1), ("4.4.0", 6)])
+def test_a_member_with_partitions_to_give_up_and_no_timeout_is_gone_the_moment_the_load_is_over(
+    tmp_path: Path, release: str, assignment_epoch: int
+) -> None:
     def write(log: PartitionWriter) -> None:
         log.append([record(3, {"group_epoch": 5}), record(8, {**held(5), "member_state": 1})])
 
-    state = load(tmp_path, write, release="4.3.0")
+    state = load(tmp_path, write, release=release)
 
     assert state.members.num_rows == 0
-    assert [(row["group_epoch"], row["group_state"]) for row in state.groups.to_pylist()] == [(6, "Empty")]
+    assert [(row["group_epoch"], row["assignment_epoch"], row["group_state"]) for row in state.groups.to_pylist()] == [
+        (6, assignment_epoch, "Empty")
+    ]
     assert [finding.code for finding in state.findings] == ["member_fenced_at_load"]
 
 

@@ -160,5 +160,7 @@ class JavaProfile(BrokerProfile):
     commit_interval: int | None = 16384
     #: Members that must revoke partitions and have no rebalance timeout are removed right after the load.
     fences_members: bool = True
+    #: The removal of the last member of a group sets the assignment epoch to the group epoch (KAFKA-20442).
+    emptied_group_is_assigned: bool = True
     #: The formats that this release cannot read: codecs of later releases by their names.
     refused_formats: frozenset[str] = frozenset()

@@ -246,6 +246,7 @@ def java_spans() -> tuple[JavaProfile, ...]:
             reconciled_by="target_epoch",
             commit_interval=None,
             fences_members=False,
+            emptied_group_is_assigned=False,
             share_offsets_stop_expiry=False,
         )
     ]
@@ -321,6 +322,7 @@ def java_spans() -> tuple[JavaProfile, ...]:
         initial_validated_topology_epoch=-1,
         subscription="tolerated",
         share_offsets_stop_expiry=True,
+        emptied_group_is_assigned=True,
         defects=(),
     )
     return tuple(map(_without_later_codecs, spans))

@@ -251,6 +251,8 @@ class JavaLoad:
                 group.target.pop(member.member_id, None)
                 group.group_epoch += 1
                 self.fenced.append((group.group, member.member_id))
+                if not group.members and self.profile.emptied_group_is_assigned:
+                    group.assignment_epoch, group.assignment_timestamp_ms = group.group_epoch, 0
 
 
 def _share_state(record: ReplayRecord) -> ShareState:
