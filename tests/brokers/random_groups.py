@@ -259,8 +259,8 @@ class RandomStreamsGroup(RandomConsumerGroup):
 
     def metadata_value(self) -> dict[str, Any]:
         # The epochs of a topology description are known from 4.4 on; 4.3 reads them as unknown tags.
-        names = ("validated_topology_epoch", "stored_description_topology_epoch", "failed_description_topology_epoch")
-        return super().metadata_value() | {name: self.random.choice((-1, 0, 1)) for name in names}
+        description = {"stored_description_topology_epoch": self.epoch % 4 - 2, "failed_description_topology_epoch": self.epoch % 2 - 1}
+        return super().metadata_value() | {"validated_topology_epoch": self.random.choice((-1, 0, 1))} | description
 
     def member_value(self) -> dict[str, Any]:
         value = super().member_value()
