@@ -139,6 +139,8 @@ class _Story:
         self.knows_producers = random.random() < 0.7
         self.clock_goes_back = random.random() < 0.1
         self.rests = random.random() < 0.3
+        #: Groups with a commit in a transaction.
+        self.in_transactions: set[str] = set()
         self.has_follower = random.random() < 0.25
         #: The log of a follower that stopped to fetch.
         self.follower: PartitionLog | None = None
@@ -172,6 +174,7 @@ class _Story:
                 if random.random() < 0.5:
                     group.give_up(client)
             case "transaction" if self.has_transactions:
+                self.in_transactions.add(group.name)
                 random.choice(self.producers).commit_offsets(group.name, *self._offsets())
             case "end" if self.has_transactions:
                 producer = random.choice(self.producers)
@@ -205,6 +208,9 @@ class _Story:
     def _remove(self, group: ClassicGroup | ConsumerGroup) -> None:
         """Remove some offsets, or the whole group."""
         coordinator, keys = self.coordinator, sorted(self.coordinator.committed_keys[group.name])
+        if group.name in self.in_transactions and self.release == "2.8.2":
+            # The coordinator in Scala brings such an offset back when it loads the log before it is cleaned, and not after.
+            return
         if self.random.random() < 0.5 and keys:
             key = self.random.choice(keys)
             coordinator.append(group.name, [tombstone(offset_commit(group.name, *key, 0, commit_timestamp_ms=0))])
@@ -286,8 +292,10 @@ def _existed(now: Mapping[str, set[str]], then: Mapping[str, set[str]]) -> bool:
 
 
 def _as_left(row: str) -> str:
-    """Return a row without what depends on other records: the stability of an offset, and the epochs of a member."""
-    return re.sub(r"'(is_stable|record_offset|member_state|member_epoch|previous_member_epoch)': ('\w+'|-?\w+)", "", row)
+    """Return a row without what depends on other records: of a member only its id, of an offset all but its stability."""
+    if "'member_state': " in row:
+        return re.sub(r".*('member_id': '[^']+').*", r"\1", row)
+    return row.replace("'is_stable': False", "'is_stable': True")
 
 
 def compare_all(log: CleanedLog, every: int = 1) -> Counts:

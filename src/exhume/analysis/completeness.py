@@ -6,7 +6,7 @@ a later one of the same key. But a key may be missing completely. The grades are
 
     certain    the state is complete
     at_least   every offset, member and assignment in the state existed; there may have been more; without the group's own record its
-               epochs and its state are those of a group that never had one, and a member without its record of the current epoch has 0
+               epochs and its state are those of a group that never had one, and a member may lack its epoch or its subscription
     unknown    the group has records only after the moment, or damage destroyed records before it
 
 Every offset was once given to a record, so missing ones can be counted. They do not matter for a group if only records up to the moment
