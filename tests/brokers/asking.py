@@ -1,8 +1,8 @@
 """Ask a broker of any release about the logs of a corpus: `python -m tests.brokers.asking RELEASE CORPUS TARGET [STORY ...]`.
 
 The release is one of `Broker`: 4.4.0, or 3.9.2-new. The corpus is a directory of stories as `tests.judges.corpus` describes it, such as
-the one that `tools/bundle_logs.py unpack` writes. The answers are added to the stories in TARGET, which get a link to the log directory;
-so the target is a corpus too: `EXHUME_CORPUS=TARGET python tools/measure_fidelity.py --print` compares it.
+the one that `tools/bundle_logs.py unpack` writes. The target gets the answers and links to the log directories, so it is a corpus too. At
+the end, all answers of this release in the target are compared with the state by exhume.
 
     stories          after-R.json      the offsets partitions of the log directory, in a broker with the topics of the story
     random logs      after-R.json      the same
@@ -29,8 +29,10 @@ from typing import Any
 
 import exhume
 from exhume.codecs.record_types import decode_record
+from tests.judges import replays
 from tests.judges.broker_answers import FAILED_LOAD, LATE_ERROR, read_json
 from tests.judges.corpus import Case, cases
+from tests.judges.state_comparison import Comparison
 
 from .broker import Broker
 from .client import Client, answers, await_loads, create_topics
@@ -111,7 +113,8 @@ def ask(broker: Broker, logs: Mapping[str, Path], setting: Setting) -> dict[str,
 
 def _refused(broker: Broker, failed: KafkaFailed) -> Answer:
     release = broker.kafka.release
-    lines = [line for line in str(failed).splitlines() if " ERROR " in line or " FATAL " in line]
+    text = str(failed).replace(str(broker.log_directory.parent), "HOME")
+    lines = [line for line in text.splitlines() if " ERROR " in line or " FATAL " in line]
     about = {"version": release, "coordinator": "new" if broker.is_java else "classic", "list_error": None}
     return {**about, "groups": {}, "broker_refused_to_start": lines or ["it ended"]}
 
@@ -204,6 +207,17 @@ def write(target: Path, source: Case, label: str, answer: Answer) -> None:
     path.write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8")
 
 
+def compared(target: Path, coordinator: str) -> tuple[int, Comparison]:
+    """Return the number of answers of this release in the target corpus, and the comparison of all of them."""
+    total, count = Comparison(), 0
+    for answer in replays.answers(target):
+        if answer.label.partition("-")[2].startswith(coordinator) and answer.release == coordinator.partition("-")[0]:
+            count += 1
+            compare = replays.compare_after_expiry if answer.is_after_expiry else replays.compare_load
+            total.add(compare(answer), answer.id)
+    return count, total
+
+
 def main() -> None:
     """Ask about all stories of a corpus, or about those that are named."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -228,6 +242,9 @@ def main() -> None:
                     write(arguments.target, found[story], f"{kind}{label}{'-' + suffix if suffix else ''}", answer)
                 sys.stdout.write(f"{arguments.release} {kind} {', '.join(logs)[:100]}: {time.monotonic() - start:.0f} s\n")
                 sys.stdout.flush()
+    count, total = compared(arguments.target, arguments.release)
+    sys.stdout.write("".join(f"{difference}\n" for difference in total.differences))
+    sys.stdout.write(f"{count} answers, {sum(total.counts.values())} rows, {len(total.differences)} differences\n")
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ from .protocol import (
 )
 
 ERRORS = {
+    -1: "unknown_server_error",
     0: "none",
     14: "coordinator_load_in_progress",
     15: "coordinator_not_available",
@@ -207,7 +208,9 @@ def _group(client: Client, group: str, listed: dict[str, Any] | None, asked: Col
     group_type = (listed or {}).get("group_type")
     if group_type in _DESCRIPTIONS:
         name, api = _DESCRIPTIONS[group_type]
-        answer[name] = client.call(api, group_ids=[group], include_authorized_operations=0)
+        # Previews of a group type list the groups of a log, and do not describe them.
+        if client.version(api) in api.versions:
+            answer[name] = client.call(api, group_ids=[group], include_authorized_operations=0)
     else:
         answer["describe"] = client.call(DESCRIBE_GROUPS, groups=[group], include_authorized_operations=0)
         for member in answer["describe"]["groups"][0]["members"]:
