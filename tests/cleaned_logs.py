@@ -142,7 +142,7 @@ class _Story:
         #: Groups with a commit in a transaction.
         self.in_transactions: set[str] = set()
         self.has_follower = random.random() < 0.25
-        #: The log of a follower that stopped to fetch.
+        #: The log of a new follower.
         self.follower: PartitionLog | None = None
 
     def step(self) -> None:
@@ -152,7 +152,7 @@ class _Story:
             coordinator.now_ms -= random.choice([500, 5_000, 120_000])
         coordinator.step_ms = random.choice([0, 0, 1]) if self.has_modern_groups else 0
         if self.has_follower and self.follower is None and random.random() < 0.1:
-            self.follower = coordinator.cleaned.copy()
+            self.follower = PartitionLog(PARTITION, coordinator.form)
         self.times_ms |= {coordinator.now_ms, coordinator.now_ms - 1, coordinator.now_ms + coordinator.step_ms}
         group = random.choice(self.groups[: max(1, len(self.groups) // 2)] if self.rests else self.groups)
         match random.choices([*_STEPS], [*_STEPS.values()])[0]:
@@ -186,15 +186,16 @@ class _Story:
                 coordinator.cleaned.clean(self._cleaner())
 
     def replica(self) -> PartitionLog:
-        """Return the log of the leader, or that of a follower which was away, or is new, and fetched the rest from the leader."""
+        """Return the log of the leader, or that of a new follower, which fetched the gaps too and may have cleaned less since."""
         leader, follower = self.coordinator.cleaned, self.follower
         if follower is None:
             return leader
-        end_offset = follower.next_offset
-        follower.fetch(leader)
-        if follower.next_offset > end_offset and self.random.random() < 0.5:
+        follower.fetch(leader, before=self.random.randrange(1, leader.next_offset + 1))
+        if follower.next_offset:
             follower.roll()
+            follower.fetch(leader)
             follower.clean(self._cleaner())
+        follower.fetch(leader)
         return follower
 
     def _cleaner(self) -> Cleaner:

@@ -89,7 +89,7 @@ def test_the_cleaner_has_not_reached_the_second_record_of_a_key(tmp_path: Path) 
 def test_a_key_that_repeats_across_a_gap_does_not_bound_the_cleaner(tmp_path: Path) -> None:
     append = log_of("a", None, "b", "a", "b")
 
-    # The replica may have its own records up to 0, and records from 2 on from a leader whose cleaner reached 4.
+    # Record 3 repeats the key of record 0, which the replica may have had before it fetched the others.
     assert grades(tmp_path, append, at_offset=2, release="3.6.2") == {"a": "at_least", "b": "certain"}
 
 

@@ -106,7 +106,7 @@ class CleanerBound(LogCollector):
     """Find the record offset that the cleaner cannot have reached.
 
     A round leaves one record of each key before its end. So it ended before the second record of a key, at the latest: of a key that has
-    two records after the last missing offset, because records before it may come from another replica with another cleaner.
+    two records after the last missing offset, because a replica may have fetched the gaps of a leader whose cleaner went further.
     """
 
     def __init__(self) -> None:
