@@ -108,6 +108,21 @@ class CommitPause:
 
 
 @dataclass(frozen=True, slots=True)
+class SameRun:
+    """Commits of one value, one after the other: the number of repeats, and the first and last time."""
+
+    committed_offset: int
+    repeats: int
+    from_ms: int
+    to_ms: int
+    from_record_offset: int
+
+    @property
+    def length_ms(self) -> int:
+        return self.to_ms - self.from_ms
+
+
+@dataclass(frozen=True, slots=True)
 class Removal:
     """A tombstone of a key, and the value that it removed (None if the log has none before it)."""
 

@@ -21,6 +21,7 @@ _GATHERED: Mapping[str, int | None] = {
     "IC-29": None,
     "IC-31": 15 * MINUTE_MS,
     "IC-38": 15 * MINUTE_MS,
+    "IC-39": None,
 }
 
 

@@ -9,9 +9,9 @@ from typing import overload
 
 import numpy as np
 
-from exhume.analysis.detectors.commit_loops.columns import CommitColumn, KeyColumn
+from exhume.analysis.detectors.commit_loops.columns import LEAST_REPEATS, LONGEST_RUN, CommitColumn, KeyColumn
 from exhume.analysis.detectors.commit_rows import ChangeTable
-from exhume.analysis.detectors.commits import REASONS, Change, CommitPause, CommitRow, Dropped, Reason, Removal
+from exhume.analysis.detectors.commits import REASONS, Change, CommitPause, CommitRow, Dropped, Reason, Removal, SameRun
 from exhume.analysis.detectors.key_histories import KeyHistories
 from exhume.analysis.number_columns import NONE, Flags, Int64s, or_none
 from exhume.durations import MINUTE_MS
@@ -139,6 +139,20 @@ class KeyHistory:
     def hot_to_ms(self) -> int | None:
         """The end of that run."""
         return (self._number(KeyColumn.HOTTEST_LAST) + 1) * MINUTE_MS if self.hot_minutes else None
+
+    @property
+    def same(self) -> SameRun | None:
+        """The present run of commits of one value; None if it has few repeats, or no times."""
+        repeats, begin_ms, offset = map(self._number, (KeyColumn.SAME_COUNT, KeyColumn.SAME_FROM, KeyColumn.SAME_OFFSET))
+        held = self.holds
+        if repeats < LEAST_REPEATS or begin_ms == NONE or held is None or held.timestamp_ms is None:
+            return None
+        return SameRun(held.committed_offset, repeats, begin_ms, held.timestamp_ms, offset)
+
+    @property
+    def longest_same(self) -> SameRun | None:
+        """The longest earlier run of commits of one value; None if each has few repeats."""
+        return SameRun(*map(self._number, LONGEST_RUN)) if self._number(KeyColumn.LONGEST_COUNT) else None
 
     @property
     def count_of(self) -> Mapping[Reason, int]:

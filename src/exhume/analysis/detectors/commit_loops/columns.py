@@ -16,6 +16,8 @@ Floats = npt.NDArray[np.float64]
 NEVER = -(1 << 63)
 #: The number for a difference that does not fit into 64 bits.
 FARTHEST = (1 << 63) - 1
+#: A run of commits of one value has at least this many repeats.
+LEAST_REPEATS = 10
 #: The number of last rises or intervals whose median is the usual one.
 USUAL = 20
 
@@ -60,6 +62,9 @@ COMMIT_COLUMNS, COMMIT_WITH_GROUP = CommitColumn.POSITION + 1, CommitColumn.STEP
 class KeyColumn(_Numbered):
     """The numbers of each key. A run of hot minutes has the length `…_RUN`, from the minute `…_FROM` to `…_LAST`.
 
+    `SAME_…` is the present run of commits of one value: the number of repeats, the time and record offset of its first commit. `LONGEST_…`
+    is the longest earlier run, from its first to its last commit.
+
     `KNOWN_…` is the value of the last commit that has one.
     """
 
@@ -95,8 +100,24 @@ class KeyColumn(_Numbered):
     HOTTEST_RUN = auto()
     HOTTEST_FROM = auto()
     HOTTEST_LAST = auto()
+    SAME_COUNT = auto()
+    SAME_FROM = auto()
+    SAME_OFFSET = auto()
+    LONGEST_COUNT = auto()
+    LONGEST_FROM = auto()
+    LONGEST_LAST = auto()
+    LONGEST_OFFSET = auto()
+    LONGEST_VALUE = auto()
 
 
+#: The columns of the longest earlier run of commits of one value, in the order of `commits.SameRun`.
+LONGEST_RUN = (
+    KeyColumn.LONGEST_VALUE,
+    KeyColumn.LONGEST_COUNT,
+    KeyColumn.LONGEST_FROM,
+    KeyColumn.LONGEST_LAST,
+    KeyColumn.LONGEST_OFFSET,
+)
 #: The initial values that are not 0.
 BEGINS = {
     KeyColumn.VALUE_AT_STEP: NEVER,
@@ -114,6 +135,11 @@ BEGINS = {
     KeyColumn.HOT_LAST: NONE,
     KeyColumn.HOTTEST_FROM: NONE,
     KeyColumn.HOTTEST_LAST: NONE,
+    KeyColumn.SAME_FROM: NONE,
+    KeyColumn.SAME_OFFSET: NONE,
+    KeyColumn.LONGEST_FROM: NONE,
+    KeyColumn.LONGEST_LAST: NONE,
+    KeyColumn.LONGEST_OFFSET: NONE,
 }
 
 

@@ -14,6 +14,7 @@ from exhume.analysis.detectors.commit_loops.columns import (
     BIT_COUNT,
     COMMIT_COLUMNS,
     FARTHEST,
+    LEAST_REPEATS,
     USUAL,
     Bit,
     CommitColumn,
@@ -131,6 +132,7 @@ def update_keys(rows: Rows, late: bool, floors: tuple[int, int, int, int], keys:
         if not is_tombstone:
             _count_commit(rows, row, numbers)
             why = _reasons(rows, row, numbers, newest)
+            _count_same(rows, row, numbers, newest)
             if numbers[KeyColumn.HAS_VALUE] != 0 and rows[CommitColumn.STEPS, row] != numbers[KeyColumn.STEPS]:
                 numbers[KeyColumn.VALUE_AT_STEP_BEFORE] = numbers[KeyColumn.VALUE_AT_STEP]
                 numbers[KeyColumn.VALUE_AT_STEP] = newest[CommitColumn.VALUE]
@@ -194,6 +196,24 @@ def _count_commit(rows: Rows, row: Number, numbers: Int64s) -> None:
     numbers[KeyColumn.HIGHEST] = max(numbers[KeyColumn.HIGHEST], value)
     if rows[CommitColumn.LEADER_EPOCH, row] < 0:
         numbers[KeyColumn.WITHOUT_LEADER_EPOCH] += 1
+
+
+@inlined
+def _count_same(rows: Rows, row: Number, numbers: Int64s, newest: Int64s) -> None:
+    """Extend the run of commits of one value, or begin one. The earlier run may be the longest one."""
+    is_held = numbers[KeyColumn.HAS_VALUE] != 0 and numbers[KeyColumn.IS_REMOVED] == 0
+    if is_held and rows[CommitColumn.VALUE, row] == newest[CommitColumn.VALUE]:
+        numbers[KeyColumn.SAME_COUNT] += 1
+        return
+    begin, last, length_ms = numbers[KeyColumn.SAME_FROM], newest[CommitColumn.TIME], 0
+    if numbers[KeyColumn.SAME_COUNT] >= LEAST_REPEATS and begin >= 0:
+        length_ms = _distance(begin, last)
+    if length_ms > _distance(numbers[KeyColumn.LONGEST_FROM], numbers[KeyColumn.LONGEST_LAST]):
+        numbers[KeyColumn.LONGEST_COUNT], numbers[KeyColumn.LONGEST_VALUE] = numbers[KeyColumn.SAME_COUNT], newest[CommitColumn.VALUE]
+        numbers[KeyColumn.LONGEST_FROM], numbers[KeyColumn.LONGEST_LAST] = begin, last
+        numbers[KeyColumn.LONGEST_OFFSET] = numbers[KeyColumn.SAME_OFFSET]
+    numbers[KeyColumn.SAME_COUNT], numbers[KeyColumn.SAME_FROM] = 0, rows[CommitColumn.TIME, row]
+    numbers[KeyColumn.SAME_OFFSET] = rows[CommitColumn.OFFSET, row]
 
 
 @inlined
