@@ -8,6 +8,7 @@ from exhume.analysis.detectors import (
     copies,
     double_owners,
     expired,
+    frequent_rebalances,
     group_placement,
     identities,
     jumps,
@@ -46,6 +47,7 @@ DETECTORS: tuple[Detector, ...] = (
     *copies.DETECTORS,
     # Membership and assignment.
     *rebalances.STORMS,
+    *frequent_rebalances.DETECTORS,
     *double_owners.DETECTORS,
     *unconsumed_partitions.DETECTORS,
     *stuck.DETECTORS,

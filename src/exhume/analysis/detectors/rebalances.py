@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from exhume.analysis.detectors.cases import SILENT_RATIO, GroupCase, Silence
 from exhume.analysis.detectors.commit_loops.columns import KeyColumn
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import NAMED, counted, finding, span, undecidable
-from exhume.analysis.detectors.steps import judged, log_extents, who
+from exhume.analysis.detectors.steps import EAGER, judged, log_extents, who
 from exhume.analysis.member_changes import client_of
 from exhume.analysis.memberships import Member, Membership, TopicPartition
 from exhume.analysis.number_columns import NONE
@@ -18,6 +19,8 @@ from exhume.analysis.rebalance_rows import may_be_storm, storms
 from exhume.analysis.rebalances import rebalances
 from exhume.findings import Finding
 
+#: The members of a group waited for their leader for this time, and a rebalance without another sign for this time.
+_LEADER_MS, _STILL_MS = 10 * 60_000, 30 * 60_000
 #: A group has stopped after this many usual intervals without a commit, and after the rebalance timeout of its members.
 DEFAULT_REBALANCE_TIMEOUT_MS = 5 * 60_000
 
@@ -78,11 +81,14 @@ def find_stopped(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa
     groups in the same offsets partition continue.
 
     If the next record of the group skips generations, or contains none of these members, a rebalance was stuck or the members were removed:
-    likely. If no record follows, the group may still be stuck: possible. It is undecidable for clients that commit changed offsets only,
-    since they do not commit on idle topics.
+    likely. So is a silence of half an hour of clients that also commit unchanged offsets, if the next record is the next generation. If
+    no record follows, the group may still be stuck: possible. It is undecidable for clients that commit changed offsets only, since they
+    do not commit on idle topics. Besides, the record of a generation came ten minutes or more after its leader was chosen: the members
+    waited for the assignment of the leader.
     """
     if not group.memberships:
         return
+    yield from _waited_for_leader(group)
     for silence in _silences(group):
         before = group.membership_before(silence.from_record_offset + 1)
         if before is None or not before.members or silence.length_ms <= SILENT_RATIO * silence.usual_interval_ms:
@@ -121,12 +127,16 @@ def _ended(group: GroupCase, silence: Silence, before: Membership, after: Member
     clients_before = {client_of(member) for member in before.members.values()}
     came_back = {client_of(member) for member in after.members.values()} & clients_before
     is_disjoint = bool(after.members) and not {*before.members} & {*after.members}
-    if gap <= 0 and not is_disjoint:
+    is_next = after.generation is not None and before.generation is not None and after.generation == before.generation + 1
+    is_still = is_next and bool(after.members) and silence.length_ms >= _STILL_MS and _repeats(group)
+    if gap <= 0 and not is_disjoint and not is_still:
         return
     signs = [f"the log has generation {before.generation} and then {after.generation}"] if gap > 0 else []
     if is_disjoint:
         back = f"{len(came_back)} of its {counted(len(clients_before), 'client')} came back under other member ids"
         signs.append(back if came_back else "none of its members came back")
+    if not signs:
+        signs.append(f"then generation {after.generation} began, as after a rebalance that stood still")
     until_ms = after.timestamp_ms if after.timestamp_ms is not None else silence.to_timestamp_ms
     not_excluded = ["idle topics, and clients that commit changed offsets only"] if not _repeats(group) else []
     not_excluded.append("an application that stores its offsets elsewhere")
@@ -143,6 +153,33 @@ def _ended(group: GroupCase, silence: Silence, before: Membership, after: Member
         not_excluded=not_excluded,
         remedy="Check the broker log of the coordinator and the clients at that time: a rebalance that does not finish leaves no record",
     )
+
+
+def _waited_for_leader(group: GroupCase) -> Iterator[Finding]:
+    for before, step in pairwise(group.memberships):
+        chosen_ms, stored_ms = step.state_timestamp_ms, step.timestamp_ms
+        if step.kind != "classic" or step.is_empty or step.converted_from is not None or chosen_ms is None or stored_ms is None:
+            continue
+        # A record of the same generation has the time of the generation, not of the record.
+        if stored_ms - chosen_ms < _LEADER_MS or before.is_tombstone or before.generation == step.generation:
+            continue
+        if not group.log_context.is_complete_at(before.record_offset):
+            continue
+        leader = step.members.get(step.leader or "")
+        by = "the leader" if leader is None else f"the leader, {who(leader)}"
+        idle = ", and owned no partition in that time" if step.protocol in EAGER else ""
+        yield finding(
+            "IC-18",
+            f"generation {step.generation} stood still for {span(stored_ms - chosen_ms)}: its {counted(len(step.members), 'member')} waited"
+            f" for the assignment of {by}{idle}",
+            group,
+            severity="warn",
+            confidence="likely",
+            evidence=[before, step],
+            member_id=step.leader,
+            not_excluded=("clocks of two brokers that differ",),
+            remedy="Search the log of that client at that time: a slow assignor, a long pause, or a lost connection",
+        )
 
 
 def _open(group: GroupCase, silence: Silence, before: Membership) -> Iterator[Finding]:

@@ -26,7 +26,7 @@ _SLOWEST_REPEAT_MS = 5 * MINUTE_MS
 #: A partition that rose all the time before would have risen this often.
 _MISSED_RISES = 20
 #: At least this many other partitions of the topic rise in the same time.
-_LEAST_OTHERS = 2
+_RISING_OTHERS = 2
 #: Records after the offset, if the usual rise is not known.
 _LEAST_LAG = 2
 
@@ -53,7 +53,7 @@ def find_stuck(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
         run = key.longest_same
         if run is not None and run.length_ms >= 2 * STUCK_MS and _is_stuck(run) and _is_steady(key, run):
             others = _others_that_rose(group, key, run)
-            if len(others) >= _LEAST_OTHERS and group.log_context.is_complete_at(run.from_record_offset):
+            if len(others) >= _RISING_OTHERS and group.log_context.is_complete_at(run.from_record_offset):
                 yield _was_stuck(group, key, run, len(others))
     if hidden:
         names = ", ".join(f"{key.topic}-{key.partition}" for key in hidden[:MORE_NAMED])
@@ -113,7 +113,7 @@ def _records_after(group: GroupCase, key: KeyHistory, run: SameRun, inputs: Inpu
     if reached is not None and reached - run.committed_offset >= least:
         return _Evidence(f"; another group committed {reached} of this partition in that time", "warn", "likely")
     others = _others_that_rose(group, key, run) if _is_steady(key, run) else []
-    if len(others) < _LEAST_OTHERS:
+    if len(others) < _RISING_OTHERS:
         return None
     not_excluded = ("a partition without new records: --end-offsets decides",)
     return _Evidence(f"; {counted(len(others), 'other partition')} of the topic rose in that time", "warn", "possible", not_excluded)
