@@ -109,6 +109,13 @@ def client_ids_of(step: Membership) -> list[str | None]:
     return [member.client_id for member in step.members.values()]
 
 
+def client_hosts_of(step: Membership) -> list[str | None]:
+    """Return `Member.client_host` of each member."""
+    if isinstance(step.members, ClassicMembers):
+        return step.members.table.column("client_host")
+    return [member.client_host for member in step.members.values()]
+
+
 def has_static_members(step: Membership) -> bool:
     """True if a member has a `group_instance_id`."""
     if isinstance(step.members, ClassicMembers):

@@ -189,6 +189,12 @@ def partitions_of(topic: str, partitions: Sequence[int]) -> str:
     return f"{counted(len(partitions), 'offset')} of {topic} ({some([str(partition) for partition in sorted(partitions)])})"
 
 
+def partition_list(places: Sequence[tuple[str, int]]) -> str:
+    """Format partitions of several topics: `t-0`, `3 partitions (t-0, t-1, u-0)`."""
+    names = [f"{topic}-{partition}" for topic, partition in sorted(places)]
+    return names[0] if len(names) == 1 else f"{counted(len(names), 'partition')} ({some(names)})"
+
+
 def some(texts: Sequence[str]) -> str:
     """List the first few texts, and the number of the others."""
     more = f" and {len(texts) - NAMED} more" if len(texts) > NAMED else ""

@@ -1,0 +1,210 @@
+"""Find members of another application in a group: their client id, address, subscription or assignor differ from those of the others."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from exhume.analysis.detectors.cases import GroupCase
+from exhume.analysis.detectors.inputs import Inputs
+from exhume.analysis.detectors.registry import Detector
+from exhume.analysis.detectors.report import counted, finding, partition_list, span
+from exhume.analysis.detectors.steps import StepRun, judged, who
+from exhume.analysis.member_columns import client_hosts_of, client_ids_of, disjoint_subscriptions_of
+from exhume.analysis.memberships import Member, Membership, TopicPartition
+from exhume.durations import HOUR_MS, MINUTE_MS
+from exhume.findings import Finding
+
+#: A client id or an address belongs to the group if it was there for at least this share of the time of the most frequent one.
+_NATIVE_SHARE = 0.5
+#: Strangers that do not leave again stay for this time at least, longer than a deployment takes.
+_STAY_MS = 30 * MINUTE_MS
+#: Members of another address range are strangers if the group had one range alone for this time.
+_ALONE_MS = HOUR_MS
+#: The first words of the client ids of tools.
+_TOOLS = frozenset({"console", "kcat", "kafkacat", "kafkactl", "kaf"})
+_WORD = re.compile(r"[A-Za-z]+")
+#: The parts of an address that a range has in common.
+_RANGE_PARTS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Difference:
+    """The differences of a member from the members of the group."""
+
+    client_id: bool
+    address: bool
+    subscription: bool
+    assignor: bool
+
+    @property
+    def words(self) -> list[str]:
+        names = {"client id": self.client_id, "address": self.address, "subscription": self.subscription, "assignor": self.assignor}
+        return [name for name, differs in names.items() if differs]
+
+
+@dataclass(frozen=True, slots=True)
+class _Natives:
+    """The first words of client ids, and the address ranges, that belong to a group; and how long it had one range alone."""
+
+    words: frozenset[str]
+    ranges: frozenset[str]
+    alone_until_ms: int | None
+
+    def has(self, member: Member) -> bool:
+        return _first_word(member.client_id) in self.words and _range_of(member.client_host) in self.ranges
+
+
+def find_strangers(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
+    """Members of another application, a tool or another data centre take partitions of a group.
+
+    The first word of their client id, or the first two parts of their address, differ from those that the group had most of the time;
+    their subscription, assignor or user data may differ, too. They leave again while the others stay, or stay for half an hour or longer:
+    in a deployment all others leave. If only the address differs, the group had one address range for an hour before. Members whose topics
+    have nothing in common are IC-24a.
+    """
+    steps = [step for step in judged(group) if step.kind in ("classic", "consumer")]
+    natives = _natives(steps)
+    if natives is None:
+        return
+    run: list[Membership] = []
+    for step in steps:
+        if _strangers(step, natives):
+            run.append(step)
+            continue
+        if run and step.members and any(natives.has(member) for member in step.members.values()):
+            yield from _found(group, StepRun(run, step, step.timestamp_ms), natives)
+        elif run and not step.members and len(run) > 1:
+            yield from _found(group, StepRun(run, step, step.timestamp_ms), natives, is_over=False)
+        run = []
+    if run:
+        yield from _found(group, StepRun(run, None, group.log_context.last_timestamp_ms), natives, is_over=False)
+
+
+def _natives(steps: Sequence[Membership]) -> _Natives | None:
+    """Return the client ids and addresses that belong to the group; None if all members have the same. Uses columns only."""
+    words: Counter[str] = Counter()
+    ranges: Counter[str] = Counter()
+    alone_until_ms: int | None = None
+    for place, step in enumerate(steps):
+        later = steps[place + 1].timestamp_ms if place + 1 < len(steps) else None
+        length_ms = 1 if later is None or step.timestamp_ms is None else max(later - step.timestamp_ms, 1)
+        own = {*map(_first_word, {*client_ids_of(step)})}, {*map(_range_of, {*client_hosts_of(step)})}
+        for times, found in zip((words, ranges), own, strict=True):
+            times.update(dict.fromkeys(found, length_ms))
+        if alone_until_ms is None and len(ranges) > 1:
+            alone_until_ms = step.timestamp_ms
+    if len(words) < 2 and len(ranges) < 2:
+        return None
+    return _Natives(_most(words), _most(ranges), alone_until_ms)
+
+
+def _most(times: Mapping[str, int]) -> frozenset[str]:
+    longest_ms = max(times.values(), default=0)
+    return frozenset(name for name, length_ms in times.items() if length_ms >= _NATIVE_SHARE * longest_ms)
+
+
+@lru_cache(maxsize=4096)
+def _first_word(client_id: str | None) -> str:
+    """Return the first word of a client id, which names the application: random parts follow it."""
+    found = _WORD.search(client_id or "")
+    return "" if found is None else found[0].lower()
+
+
+@lru_cache(maxsize=4096)
+def _range_of(host: str | None) -> str:
+    """Return the range of an address: the first parts of an IPv4 address; empty for any other, such as a name."""
+    parts = (host or "").removeprefix("/").split(".")
+    is_address = len(parts) == 4 and all(part.isdigit() for part in parts)
+    return ".".join(parts[:_RANGE_PARTS]) if is_address else ""
+
+
+def _strangers(step: Membership, natives: _Natives) -> list[Member]:
+    """Return the members that do not belong to the group; none unless others of the step do. Looks at columns first."""
+    differs = {*map(_first_word, {*client_ids_of(step)})} - natives.words or {*map(_range_of, {*client_hosts_of(step)})} - natives.ranges
+    if not differs:
+        return []
+    others = [member for member in step.members.values() if not natives.has(member)]
+    return others if len(others) < len(step.members) else []
+
+
+def _difference(member: Member, step: Membership, natives: _Natives) -> _Difference:
+    own = [other for other in step.members.values() if natives.has(other)]
+    return _Difference(
+        client_id=_first_word(member.client_id) not in natives.words,
+        address=_range_of(member.client_host) not in natives.ranges,
+        subscription={*(member.subscribed_topics or ())} not in [{*(other.subscribed_topics or ())} for other in own],
+        assignor=_assignor(member) not in {_assignor(other) for other in own},
+    )
+
+
+def _assignor(member: Member) -> tuple[object, ...]:
+    """Return the choices of the client that show its library: assignor, version of the subscription, and whether it has user data."""
+    if member.subscription is None:
+        return (member.server_assignor,)
+    return member.subscription.version, bool(member.subscription.value.get("user_data"))
+
+
+def _found(group: GroupCase, run: StepRun, natives: _Natives, *, is_over: bool = True) -> Iterator[Finding]:
+    """Yield the finding about the strangers of these steps, if they took partitions and are no deployment."""
+    taken: dict[TopicPartition, None] = {}
+    members: dict[str, Member] = {}
+    for step in run.steps:
+        for member in _strangers(step, natives):
+            members[member.member_id] = member
+            taken.update(dict.fromkeys(member.owned))
+    first, difference = next(iter(members.values())), _difference(next(iter(members.values())), run.first, natives)
+    if not taken or (not is_over and run.length_ms < _STAY_MS) or disjoint_subscriptions_of(run.first) is not None:
+        return
+    began_ms, tools = run.first.timestamp_ms, {_first_word(member.client_id) for member in members.values()} & _TOOLS
+    had_one_range = natives.alone_until_ms is not None and began_ms is not None and _had_one_range(group, natives, began_ms)
+    if not difference.client_id and not (difference.address and had_one_range and run.length_ms >= _STAY_MS):
+        return
+    is_sure = len(difference.words) > 1 or bool(tools)
+    sentence = (
+        f"{counted(len(members), 'member')} of another kind ({_named(members.values())}) took {partition_list([*taken])} for"
+        f" {span(run.length_ms)}{'' if run.is_over else ', until the end of the log'}: another {' and another '.join(difference.words)}"
+        f" than the other members ({_named(other for other in run.first.members.values() if natives.has(other))})"
+    )
+    yield finding(
+        "IC-41",
+        sentence,
+        group,
+        severity="warn",
+        confidence="likely" if is_sure else "possible",
+        evidence=[run.first, run.steps[-1], *([run.next] if run.next is not None else [])],
+        member_id=first.member_id if len(members) == 1 else None,
+        not_excluded=["a deployment that was rolled back", "an application whose instances have different client ids or addresses"],
+        remedy="Give the other application or the tool its own group id; check if its records were processed",
+    )
+
+
+def _had_one_range(group: GroupCase, natives: _Natives, began_ms: int) -> bool:
+    """Return True if the members had one address range for an hour before this time."""
+    first_ms = next((step.timestamp_ms for step in group.memberships if step.members), None)
+    return first_ms is not None and (natives.alone_until_ms or 0) >= began_ms and began_ms - first_ms >= _ALONE_MS
+
+
+def _named(members: Iterable[Member]) -> str:
+    """Name the first few clients, and the number of the others."""
+    clients = [*dict.fromkeys(who(member) for member in members)]
+    return ", ".join(clients[:2]) + (f" and {len(clients) - 2} more" if len(clients) > 2 else "")
+
+
+DETECTORS = (
+    Detector(
+        code="IC-41",
+        title="Strangers in a group",
+        section="Membership and assignment",
+        in_group=find_strangers,
+        by_time=True,
+        traps=(
+            "In a deployment all former members leave",
+            "The instances of one application may have client ids that begin with different words",
+            "Members in several zones may have different address ranges from the beginning",
+        ),
+    ),
+)
