@@ -56,6 +56,22 @@ def test_a_group_without_a_record_is_no_group_that_is_well(ask: Ask, log: Path) 
     assert "no record of group 'pya' is here. Near by: pay" in err
 
 
+def test_headlines_come_first_and_all_shows_the_others(ask: Ask, tmp_path: Path) -> None:
+    lines = [f"{number} d0 10:00:00  GM g{number:02} gen=7 {{A@h1/a: t → t-0; B@h2/b: t → t-0}}" for number in range(14)]
+    directory = Story("\n".join(lines)).write(tmp_path / "many")
+
+    _, out, err = ask("diagnose", directory)
+    assert len([line for line in out.splitlines() if "IC-11" in line]) == 10
+    assert out.splitlines()[0].split()[:3] == ["rank", "severity", "code"]
+    assert "14 findings" not in out
+    assert "--all shows 4 more" in err
+    _, out, err = ask("diagnose", directory, "--all")
+    assert len([line for line in out.splitlines() if "IC-11" in line]) == 14
+    assert "because_of" in out.splitlines()[0]
+    rows = [json.loads(line) for line in ask("diagnose", directory, "--output", "jsonl")[1].splitlines()]
+    assert [row["rank"] for row in rows] == [*range(1, 15)]
+
+
 def test_what_could_not_be_decided_is_counted_and_shown_on_request(ask: Ask, log: Path) -> None:
     _, out, err = ask("diagnose", log)
     assert "undecidable" not in out

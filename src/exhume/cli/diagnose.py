@@ -23,7 +23,11 @@ from exhume.cli.options import CsvRaw, EvidencePaths, Groups, Output, OutputFile
 if TYPE_CHECKING:
     from exhume.findings import Findings
 
+#: The columns of headlines, and of all findings.
+_HEADLINES = ("rank", "severity", "code", "confidence", "group", "topic", "partition", "sentence", "consequences", "remedy")
 _SHOWN = (
+    "rank",
+    "because_of",
     "severity",
     "code",
     "confidence",
@@ -80,6 +84,9 @@ def diagnose_command(
     undecided: Annotated[
         bool, typer.Option("--undecided", help="Also show checks that the log cannot decide. With --code they are always shown.")
     ] = False,
+    show_all: Annotated[
+        bool, typer.Option("--all", help="Show all findings, not only the headlines. Files and other formats than `table` have all.")
+    ] = False,
     end_offsets: EndOffsets = None,
     start_offsets: StartOffsets = None,
     topics_file: TopicsFile = None,
@@ -95,12 +102,15 @@ def diagnose_command(
 ) -> None:
     """Find known problems of consumer groups.
 
-    One row for each finding, the worst first: severity and confidence, group, the records that prove it, one sentence with the numbers, and
-    other possible causes. Without a row, all detectors ran and found nothing; the last line counts the checks that the log cannot decide.
-    The exit code is 1 after an incident, or if damage made the answer partial.
+    It opens with at most ten headlines, the worst first: severity, confidence, group, one sentence with its numbers, and the next step.
+    A finding that another one explains is no headline: it is among the consequences of its cause. --all shows every finding, with its
+    records and other possible causes; formats for programs always have all, with rank and because_of. Without a row, all detectors ran and
+    found nothing; the last line counts the checks that the log cannot decide. The exit code is 1 after an incident, or if damage made the
+    answer partial.
 
     Example: exhume diagnose data/ --min-severity info --end-offsets ends.txt
     """
+    from exhume.analysis.detectors.headlines import headlines, ranked
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import EXIT_DAMAGE, opened, tell
 
@@ -108,21 +118,26 @@ def diagnose_command(
     inputs = detector_inputs(end_offsets, start_offsets, topics_file, live, retention, offsets_partitions, release)
     with opened(paths, temp_dir=temp_dir) as topic:
         found = topic.diagnose(inputs, codes=codes or None, groups=groups or None, topics_file=topics_file)
-        shown = found.at_least(min_severity.value, undecidable=undecided or bool(codes)).to_table()
-        render(shown, output=output, output_file=output_file, csv_raw=csv_raw, columns=_SHOWN, evidence=paths)
+        shown = ranked(found.at_least(min_severity.value, undecidable=undecided or bool(codes)))
+        is_whole = show_all or undecided or bool(codes) or output is not Output.table
+        rows = shown if is_whole else headlines(shown)
+        columns = _SHOWN if is_whole else _HEADLINES
+        render(rows, output=output, output_file=output_file, csv_raw=csv_raw, columns=columns, evidence=paths)
         if output is Output.table:
-            _tell_rest(found, shown.num_rows)
+            _tell_rest(found, rows.num_rows, shown.num_rows)
         tell(topic.findings)
         if fail_on is not FailOn.never and len(found.at_least(Severity(fail_on.value).value)):
             raise typer.Exit(EXIT_DAMAGE)
 
 
-def _tell_rest(found: Findings, shown: int) -> None:
+def _tell_rest(found: Findings, shown: int, wanted: int) -> None:
     """Print the number of findings that are not shown on standard error."""
     undecided = sum(finding.confidence == "undecidable" for finding in found)
     parts = [f"{len(found)} findings, {shown} shown"]
     if undecided:
         parts.append(f"{undecided} could not be decided (--undecided shows why)")
-    if len(found) - undecided > shown:
+    if wanted > shown:
+        parts.append(f"--all shows {wanted - shown} more")
+    if len(found) - undecided > wanted:
         parts.append("--min-severity info shows all")
     typer.echo("; ".join(parts), err=True)
