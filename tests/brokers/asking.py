@@ -131,8 +131,11 @@ def _of_log(said: Answer, logs: Mapping[str, Path], name: str) -> Answer:
         probe = {group: answer for group, answer in probe.items() if group in own}
     failures: dict[str, str] = {}
     for line in lines:
-        match = FAILED_LOAD.search(line) or LATE_ERROR.search(line)
-        if match and int(match[1]) in numbers:
+        late, match = LATE_ERROR.search(line), FAILED_LOAD.search(line)
+        if late and int(late[1]) in numbers:
+            # The reason of a line before: the load itself was complete.
+            failures[late[1]] = line
+        elif match and int(match[1]) in numbers:
             failures.setdefault(match[1], line)
     common = ("version", "coordinator", "asked_at_ms", "list_error", "producers")
     answer: Answer = {key: said[key] for key in common if key in said}

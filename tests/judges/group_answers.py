@@ -98,7 +98,9 @@ def _read_classic(answer: GroupAnswer, description: Mapping[str, Any], version: 
         if version >= (2, 4):
             columns["group_instance_id"] = member.get("group_instance_id")
         if state == "Stable":
-            columns["subscription_bytes"] = bytes.fromhex(member["member_metadata"])
+            if version[:2] != (2, 3):
+                # 2.3 writes the assignment into both fields.
+                columns["subscription_bytes"] = bytes.fromhex(member["member_metadata"])
             columns["assignment_bytes"] = bytes.fromhex(member["member_assignment"])
             if description["protocol_type"] == "consumer":
                 _read_assignment(answer, member["member_id"], columns["assignment_bytes"])
