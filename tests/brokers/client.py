@@ -152,6 +152,7 @@ def await_loads(broker: Broker) -> None:
 
 def group_in(offsets_partition: int, offsets_partitions: int, name: str) -> str:
     """Return a group id that begins with `name` and belongs to this offsets partition."""
+    assert offsets_partition < offsets_partitions
     names = (f"{name}-{number}" for number in count())
     return next(group for group in names if offsets_partition_of(group, offsets_partitions) == offsets_partition)
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from exhume.codecs.batch_writer import rewrite_batch
 from exhume.codecs.batches import BatchWalk, crc_matches
@@ -19,8 +20,6 @@ from exhume.fixtures import incidents
 
 from .client import group_in
 
-#: The number of logs, and a few more.
-OFFSETS_PARTITIONS = 250
 _HALF_AN_HOUR_MS = 1_800_000
 
 
@@ -33,8 +32,26 @@ class IncidentLog:
     directory: Path
 
 
-def write_all(directory: Path) -> Iterator[IncidentLog]:
-    """Return the logs of all incidents, of each broker, each log once."""
+class Place(NamedTuple):
+    """An offsets partition, and the number of offsets partitions of its cluster."""
+
+    offsets_partition: int
+    offsets_partitions: int
+
+
+def write_all(directory: Path) -> list[IncidentLog]:
+    """Return the logs of all incidents, of each broker, each log once: as many offsets partitions as there are logs."""
+    sources = [*_different_logs(directory)]
+    logs = []
+    for number, (title, source) in enumerate(sources):
+        target = directory / "all" / f"__consumer_offsets-{number}"
+        _write_anew(source, target, Place(number, len(sources)))
+        logs.append(IncidentLog(title, number, target))
+    return logs
+
+
+def _different_logs(directory: Path) -> Iterator[tuple[str, Path]]:
+    """Write all incidents. Return the title and the partition directory of each log, each log once."""
     written_already: set[tuple[bytes, ...]] = set()
     for code, incident in incidents.INCIDENTS.items():
         kinds: dict[incidents.Kind, int] = {
@@ -48,42 +65,38 @@ def write_all(directory: Path) -> Iterator[IncidentLog]:
             for data in written.data_directories:
                 for source in sorted(data.glob("__consumer_offsets-*")):
                     content = tuple(segment.read_bytes() for segment in sorted(source.glob("*.log")))
-                    if content in written_already:
-                        continue
-                    number = len(written_already)
-                    written_already.add(content)
-                    target = directory / "all" / f"__consumer_offsets-{number}"
-                    _write_anew(source, target, number)
-                    yield IncidentLog(f"{title} ({source.relative_to(directory / title)})", number, target)
+                    if content not in written_already:
+                        written_already.add(content)
+                        yield f"{title} ({source.relative_to(directory / title)})", source
 
 
-def _write_anew(source: Path, target: Path, number: int) -> None:
+def _write_anew(source: Path, target: Path, place: Place) -> None:
     """Write the segments with other group ids, without indexes: a broker rebuilds them when it recovers a log."""
     target.mkdir(parents=True)
     for segment in source.glob("*.log"):
-        (target / segment.name).write_bytes(_renamed(segment.read_bytes(), number))
+        (target / segment.name).write_bytes(_renamed(segment.read_bytes(), place))
     for checkpoint in source.glob("leader-epoch-checkpoint"):
         (target / checkpoint.name).write_bytes(checkpoint.read_bytes())
 
 
-def _renamed(content: bytes, number: int) -> bytes:
+def _renamed(content: bytes, place: Place) -> bytes:
     """Return these batches with other group ids up to the first damaged one, and the rest unchanged."""
     made, end = bytearray(), 0
     for batch in BatchWalk(content):
         if not crc_matches(content, batch):
             break
-        records = [record if batch.is_control else _with_group(record, number) for record in read_records(content, batch)]
+        records = [record if batch.is_control else _with_group(record, place) for record in read_records(content, batch)]
         made += rewrite_batch(batch, records, content)
         end = batch.end_position
     return bytes(made) + content[end:]
 
 
-def _with_group(record: Record, number: int) -> Record:
+def _with_group(record: Record, place: Place) -> Record:
     decoded = decode_record(record.key, record.value)
     group = decoded.key.get("group")
     if decoded.number is None or not isinstance(group, str):
         return record
-    key = encode_key(decoded.number, decoded.key | {"group": _name_in(number, group)})
+    key = encode_key(decoded.number, decoded.key | {"group": _name_in(place, group)})
     if decoded.number != 2 or decoded.value is None or decoded.value_version is None or decoded.marks:
         return replace(record, key=key)
     members = [
@@ -95,5 +108,5 @@ def _with_group(record: Record, number: int) -> Record:
 
 
 @cache
-def _name_in(offsets_partition: int, group: str) -> str:
-    return group_in(offsets_partition, OFFSETS_PARTITIONS, group)
+def _name_in(place: Place, group: str) -> str:
+    return group_in(place.offsets_partition, place.offsets_partitions, group)

@@ -11,7 +11,7 @@ import pytest
 from exhume.fixtures import incidents
 from tests.compared import Compared
 
-from .incident_logs import OFFSETS_PARTITIONS, IncidentLog, write_all
+from .incident_logs import IncidentLog, write_all
 from .loading import Loaded, fresh_broker, load
 
 pytestmark = pytest.mark.broker
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.broker
 
 @pytest.fixture(scope="module", params=["2.8.2", "4.4.0"])
 def start(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[IncidentLog], Loaded]:
-    logs = [*write_all(tmp_path_factory.mktemp("incidents"))]
-    with fresh_broker(request.param, tmp_path_factory.mktemp("broker"), offsets_partitions=OFFSETS_PARTITIONS) as broker:
+    logs = write_all(tmp_path_factory.mktemp("incidents"))
+    with fresh_broker(request.param, tmp_path_factory.mktemp("broker"), offsets_partitions=len(logs)) as broker:
         loaded = load(broker, [log.directory for log in logs], stop="unclean")
     if loaded.expectation.coordinator != "classic":
         # For the log layer of this broker an open transaction is something else: see `test_logs`.
