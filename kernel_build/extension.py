@@ -15,25 +15,24 @@ HERE = Path(__file__).resolve().parent
 _STABLE_ABI = "0x030B0000"
 #: The compiler must copy the code of each inlined kernel: it counts too few instructions for a reader of many fields.
 _INLINE = "inline __attribute__((always_inline))"
-_OPTIONS = ["-O3", "-g0", "-fno-strict-aliasing", "-fwrapv", "-Wno-unused-function", "-Wno-unreachable-code"]
+_OPTIONS = ["-g0", "-fno-strict-aliasing", "-fwrapv", "-Wno-unused-function", "-Wno-unreachable-code"]
 #: A wheel for Linux names the C library that it needs, also if it calls no function of it.
 _LINK_OPTIONS = ["-Wl,--no-as-needed", "-lc"] if sys.platform == "linux" else []
 
 
 def extensions() -> list[Extension]:
-    """Return the module of the kernels; with EXHUME_CHECKED=1 in the environment, also the one that checks each index."""
-    found = [_extension("exhume._kernels")]
+    """Return the module of the kernels; with EXHUME_CHECKED=1 in the environment, the one that checks each index instead."""
     if os.environ.get("EXHUME_CHECKED"):
-        found.append(_extension("exhume._kernels_checked", ("EXHUME_CHECKED", "1")))
-    return found
+        return [_extension("exhume._kernels_checked", [("EXHUME_CHECKED", "1")], "-O1")]
+    return [_extension("exhume._kernels", [("CYTHON_INLINE", _INLINE)], "-O3")]
 
 
-def _extension(name: str, *macros: tuple[str, str]) -> Extension:
+def _extension(name: str, macros: list[tuple[str, str]], optimization: str) -> Extension:
     return Extension(
         name,
         [],
-        define_macros=[("Py_LIMITED_API", _STABLE_ABI), ("CYTHON_INLINE", _INLINE), *macros],
-        extra_compile_args=_OPTIONS,
+        define_macros=[("Py_LIMITED_API", _STABLE_ABI), *macros],
+        extra_compile_args=[optimization, *_OPTIONS],
         extra_link_args=_LINK_OPTIONS,
         depends=[str(path) for path in HERE.glob("*.h")],
         py_limited_api=True,
