@@ -55,7 +55,14 @@ class _Natives:
     alone_until_ms: int | None
 
     def has(self, member: Member) -> bool:
-        return _first_word(member.client_id) in self.words and _range_of(member.client_host) in self.ranges
+        return self.has_client(member.client_id, member.client_host)
+
+    def has_client(self, client_id: str | None, client_host: str | None) -> bool:
+        return _first_word(client_id) in self.words and _range_of(client_host) in self.ranges
+
+    def of(self, step: Membership) -> list[bool]:
+        """Return for each member of a step whether it belongs to the group. Uses columns only."""
+        return [*map(self.has_client, client_ids_of(step), client_hosts_of(step))]
 
 
 def find_strangers(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
@@ -72,12 +79,13 @@ def find_strangers(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # no
         return
     run: list[Membership] = []
     for step in steps:
-        if _strangers(step, natives):
+        belong = natives.of(step)
+        if _are_some(belong):
             run.append(step)
             continue
-        if run and step.members and any(natives.has(member) for member in step.members.values()):
+        if run and any(belong):
             yield from _found(group, StepRun(run, step, step.timestamp_ms), natives)
-        elif run and not step.members and len(run) > 1:
+        elif run and not belong and len(run) > 1:
             yield from _found(group, StepRun(run, step, step.timestamp_ms), natives, is_over=False)
         run = []
     if run:
@@ -122,20 +130,29 @@ def _range_of(host: str | None) -> str:
     return ".".join(parts[:_RANGE_PARTS]) if is_address else ""
 
 
+def _are_some(belong: Sequence[bool]) -> bool:
+    """Return True if some members belong to the group, and others do not."""
+    return any(belong) and not all(belong)
+
+
 def _strangers(step: Membership, natives: _Natives) -> list[Member]:
-    """Return the members that do not belong to the group; none unless others of the step do. Looks at columns first."""
-    differs = {*map(_first_word, {*client_ids_of(step)})} - natives.words or {*map(_range_of, {*client_hosts_of(step)})} - natives.ranges
-    if not differs:
-        return []
-    others = [member for member in step.members.values() if not natives.has(member)]
-    return others if len(others) < len(step.members) else []
+    """Return the members that do not belong to the group."""
+    return [member for member in step.members.values() if not natives.has(member)]
+
+
+def _has_other_client_id(member: Member, natives: _Natives) -> bool:
+    return _first_word(member.client_id) not in natives.words
+
+
+def _has_other_address(member: Member, natives: _Natives) -> bool:
+    return _range_of(member.client_host) not in natives.ranges
 
 
 def _difference(member: Member, step: Membership, natives: _Natives) -> _Difference:
     own = [other for other in step.members.values() if natives.has(other)]
     return _Difference(
-        client_id=_first_word(member.client_id) not in natives.words,
-        address=_range_of(member.client_host) not in natives.ranges,
+        client_id=_has_other_client_id(member, natives),
+        address=_has_other_address(member, natives),
         subscription={*(member.subscribed_topics or ())} not in [{*(other.subscribed_topics or ())} for other in own],
         assignor=_assignor(member) not in {_assignor(other) for other in own},
     )
@@ -150,19 +167,23 @@ def _assignor(member: Member) -> tuple[object, ...]:
 
 def _found(group: GroupCase, run: StepRun, natives: _Natives, *, is_over: bool = True) -> Iterator[Finding]:
     """Yield the finding about the strangers of these steps, if they took partitions and are no deployment."""
+    if (not is_over and run.length_ms < _STAY_MS) or disjoint_subscriptions_of(run.first) is not None:
+        return
+    first = run.first.members[[*run.first.members][natives.of(run.first).index(False)]]
+    if not _has_other_client_id(first, natives) and not (
+        _has_other_address(first, natives) and run.length_ms >= _STAY_MS and _had_one_range(group, natives, run.first.timestamp_ms)
+    ):
+        return
     taken: dict[TopicPartition, None] = {}
     members: dict[str, Member] = {}
     for step in run.steps:
         for member in _strangers(step, natives):
             members[member.member_id] = member
             taken.update(dict.fromkeys(member.owned))
-    first, difference = next(iter(members.values())), _difference(next(iter(members.values())), run.first, natives)
-    if not taken or (not is_over and run.length_ms < _STAY_MS) or disjoint_subscriptions_of(run.first) is not None:
+    if not taken:
         return
-    began_ms, tools = run.first.timestamp_ms, {_first_word(member.client_id) for member in members.values()} & _TOOLS
-    had_one_range = natives.alone_until_ms is not None and began_ms is not None and _had_one_range(group, natives, began_ms)
-    if not difference.client_id and not (difference.address and had_one_range and run.length_ms >= _STAY_MS):
-        return
+    difference = _difference(first, run.first, natives)
+    tools = {_first_word(member.client_id) for member in members.values()} & _TOOLS
     is_sure = len(difference.words) > 1 or bool(tools)
     sentence = (
         f"{counted(len(members), 'member')} of another kind ({_named(members.values())}) took {partition_list([*taken])} for"
@@ -182,10 +203,12 @@ def _found(group: GroupCase, run: StepRun, natives: _Natives, *, is_over: bool =
     )
 
 
-def _had_one_range(group: GroupCase, natives: _Natives, began_ms: int) -> bool:
+def _had_one_range(group: GroupCase, natives: _Natives, began_ms: int | None) -> bool:
     """Return True if the members had one address range for an hour before this time."""
     first_ms = next((step.timestamp_ms for step in group.memberships if step.members), None)
-    return first_ms is not None and (natives.alone_until_ms or 0) >= began_ms and began_ms - first_ms >= _ALONE_MS
+    if first_ms is None or began_ms is None or natives.alone_until_ms is None:
+        return False
+    return natives.alone_until_ms >= began_ms and began_ms - first_ms >= _ALONE_MS
 
 
 def _named(members: Iterable[Member]) -> str:
