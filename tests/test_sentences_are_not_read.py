@@ -21,7 +21,7 @@ PATTERNS = {
     "analysis/explanation/sentences.py": "names that need no quotes",
     "analysis/reset_plan.py": "topic names that Kafka allows, and cells of a CSV file that need no quotes",
     "cli/destination.py": "names of partition directories",
-    "cli/escape.py": "characters that a terminal would act on",
+    "escape.py": "characters that a terminal would act on",
     "cli/options.py": "PARTITION:OFFSET on the command line",
     "replay/releases.py": "release numbers",
 }

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from exhume.cli.arrow_json import dump, is_json, json_column
-from exhume.cli.escape import printable
+from exhume.escape import printable
 from tests.cli.hostile_names import NAMES
 
 TEXTS = [

@@ -18,9 +18,9 @@ import typer
 
 from exhume._version import __version__
 from exhume.cli import without_pandas
-from exhume.cli.escape import printable
 from exhume.cli.run import Interrupted
 from exhume.errors import ExhumeError, RequestError
+from exhume.escape import printable
 
 EXIT_WRONG_REQUEST, EXIT_UNREADABLE, EXIT_INTERRUPTED = 2, 3, 130
 

@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from exhume.cli.escape import is_visible
 from exhume.codecs.kernels.plain_json import find_other_json
+from exhume.escape import is_visible
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from exhume.cli.arrow_json import is_json, json_column, json_texts
-from exhume.cli.escape import printable
 from exhume.codecs.kernels import lines
 from exhume.codecs.kernels.texts import BACKSLASH, DELETE, are_same, are_visible, starts_with, write_base64
 from exhume.codecs.kernels.types import Bytes, Int32s
+from exhume.escape import printable
 
 # A spreadsheet reads a cell with one of these first characters as a formula.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")

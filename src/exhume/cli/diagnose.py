@@ -65,7 +65,7 @@ def _show_codes(wanted: bool) -> None:
     if not wanted:
         return
     from exhume.analysis.detectors.catalogue import DETECTORS
-    from exhume.cli.escape import printable
+    from exhume.escape import printable
 
     for detector in DETECTORS:
         needs = f" (needs {', '.join(detector.needs)})" if detector.needs else ""

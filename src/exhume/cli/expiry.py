@@ -34,9 +34,9 @@ def expiry_command(
     Example: exhume expiry data/ --retention 7d --release 2.8.2 --group billing
     """
     from exhume.analysis.forecast import forecast_sentence
-    from exhume.cli.escape import printable
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
+    from exhume.escape import printable
 
     refuse_unfit(None, output=output, output_file=output_file, evidence=paths)
     with opened(paths, temp_dir=temp_dir) as topic:

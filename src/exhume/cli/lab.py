@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from exhume.cli.escape import printable
 from exhume.cli.options import CsvRaw, Output, OutputFile, OutputOption
 from exhume.errors import RequestError
+from exhume.escape import printable
 
 if TYPE_CHECKING:
     from exhume.fixtures.incidents import Kind

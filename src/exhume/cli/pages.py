@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from exhume.analysis.explanation.page import ExplanationRow
-from exhume.cli.escape import printable
+from exhume.escape import printable
 
 _COLUMNS = 80
 _HEADINGS: Mapping[str, str] = {

@@ -8,7 +8,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from exhume.cli.escape import printable
+from exhume.escape import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar

@@ -41,9 +41,9 @@ def rebalances_command(
     Example: exhume rebalances data/ --group billing
     """
     from exhume.analysis.rebalances import rebalances_sentence
-    from exhume.cli.escape import printable
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
+    from exhume.escape import printable
 
     refuse_unfit(None, output=output, output_file=output_file, evidence=paths)
     with opened(paths, temp_dir=temp_dir) as topic:

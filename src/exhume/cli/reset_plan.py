@@ -114,7 +114,7 @@ def reset_plan_command(
 
 def _print_sentences(plan: ResetPlan) -> None:
     """Print the first sentences of the plan on standard error."""
-    from exhume.cli.escape import printable
+    from exhume.escape import printable
 
     sentences = list(plan.sentences())
     for sentence in sentences[:_MAX_PRINTED_SENTENCES]:

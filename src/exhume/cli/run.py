@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from exhume.cli.escape import printable
 from exhume.cli.options import Leftover
 from exhume.cli.progress import Progress
+from exhume.escape import printable
 
 if TYPE_CHECKING:
     from exhume.findings import Findings

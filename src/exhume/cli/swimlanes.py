@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from math import inf
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,11 +17,12 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
+from exhume.analysis.owner_names import OwnerNames, name_of
 from exhume.analysis.ownership import OwnerRow
 from exhume.cli.destination import open_destination
-from exhume.cli.escape import printable
 from exhume.cli.moments import format_ms
 from exhume.durations import DAY_MS, HOUR_MS, MINUTE_MS
+from exhume.escape import printable
 
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase + string.digits
 _NO_OWNER, _GONE, _GIVEN_UP, _AWAY, _UNKNOWN, _TWICE, _MORE = ".", " ", "~", "-", "?", "#", "+"
@@ -113,7 +113,7 @@ def _legend(rows: Sequence[OwnerRow], owners: _Owners, used: Mapping[str, None],
             tenures = [row for row in rows if owners.of(row) == owner]
             ids = [*dict.fromkeys(row["member_id"] or "" for row in tenures)]
             of = f"{len(ids)} member ids, the last one {printable(ids[-1])}" if len(ids) > 1 else printable(ids[0])
-            of = of if of != owner else _name(tenures[0])
+            of = of if of != owner else printable(name_of(tenures[0]))
             yield Text(_fit(f"{letter}  {owner}  {_generations(tenures)}  {of}", width), style=_style(letter))
         if hidden:
             yield Text(_fit(f"{_MORE}  {hidden} owners more", width))
@@ -214,37 +214,14 @@ class _Owners:
     """Owners by client, each with a letter; a client that returns with another member id keeps its letter."""
 
     def __init__(self, rows: Sequence[OwnerRow]) -> None:
-        owned = [row for row in rows if row["member_id"] is not None]
-        ordered = sorted(owned, key=lambda row: (row["from_record_offset"], row["partition"]))
-        self._shared = _shared_names(ordered)
-        found = dict.fromkeys(self.of(row) for row in ordered)
-        self.letters = {str(owner): _LETTERS[number] if number < len(_LETTERS) else _MORE for number, owner in enumerate(found)}
+        self._names = OwnerNames(rows)
+        found = [printable(name) for name in self._names.names]
+        self.letters = {owner: _LETTERS[number] if number < len(_LETTERS) else _MORE for number, owner in enumerate(found)}
 
     def of(self, row: OwnerRow) -> str | None:
-        """The owner in this row: by member id if several members of one name owned partitions at the same time."""
-        if row["member_id"] is None:
-            return None
-        name = _name(row)
-        return printable(row["member_id"]) if name in self._shared else name
-
-
-def _shared_names(rows: Iterable[OwnerRow]) -> set[str]:
-    """Names of which two member ids owned partitions at the same time or in turns. `rows` are in the order of their start."""
-    ends: dict[str, dict[str, float]] = {}
-    began: dict[tuple[str, str], int] = {}
-    for row in rows:
-        slot = _name(row), row["member_id"] or ""
-        began.setdefault(slot, row["from_record_offset"])
-        end = inf if row["to_record_offset"] is None else row["to_record_offset"]
-        of_name = ends.setdefault(slot[0], {})
-        of_name[slot[1]] = max(end, of_name.get(slot[1], end))
-    return {name for name, of_name in ends.items() if any(of_name[earlier] > began[name, later] for earlier, later in pairwise(of_name))}
-
-
-def _name(row: OwnerRow) -> str:
-    if row["group_instance_id"] is not None:
-        return f"#{printable(row['group_instance_id'])}"
-    return f"{printable(row['client_id'] or '?')}@{printable((row['client_host'] or '?').removeprefix('/'))}"
+        """The owner in this row, printable."""
+        name = self._names.of(row)
+        return None if name is None else printable(name)
 
 
 def _partition(row: OwnerRow) -> str:

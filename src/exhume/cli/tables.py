@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from exhume.cli.arrow_json import dump, is_bytes, is_json, is_list, json_column
-from exhume.cli.escape import printable
 from exhume.cli.moments import format_ms, is_moment
+from exhume.escape import printable
 
 #: Rows per page: many, for few changes of width.
 PLAIN_PAGE_ROWS = 1000

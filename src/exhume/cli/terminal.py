@@ -11,8 +11,8 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from exhume.cli.escape import printable
 from exhume.cli.tables import NO_ROWS, NULL, Column, Row, cells_of, columns_of, pages_of
+from exhume.escape import printable
 
 #: Rows per page: few, to show the first rows soon.
 TERMINAL_PAGE_ROWS = 200

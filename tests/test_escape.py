@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exhume.cli.escape import printable
+from exhume.escape import printable
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 
@@ -65,9 +65,9 @@ def test_no_two_short_texts_look_alike() -> None:
     assert len({printable(text) for text in texts}) == len(texts)
 
 
-@pytest.mark.parametrize("module", ["escape", "moments", "options", "progress"])
+@pytest.mark.parametrize("module", ["escape", "cli.moments", "cli.options", "cli.progress"])
 def test_what_help_needs_imports_neither_pyarrow_nor_rich(module: str) -> None:
-    program = f"import sys, exhume.cli.{module}; print([name for name in ('pyarrow', 'rich', 'numpy') if name in sys.modules])"
+    program = f"import sys, exhume.{module}; print([name for name in ('pyarrow', 'rich', 'numpy') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "[]"
