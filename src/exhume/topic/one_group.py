@@ -264,9 +264,9 @@ class GroupDiagnosis:
         return judgements_of(self._condensed(extents), self._group, self._inputs)
 
     def _condensed(self, extents: LogExtents) -> TopicCase:
-        from exhume.analysis.detectors.removal_evidence import learn_retention
+        from exhume.analysis.detectors.removal_facts import learn_removals
 
         if self._case is None:
             self._case = self.condenser.case(extents)
-            learn_retention(self._case, self._inputs)
+            learn_removals(self._case, self._inputs)
         return self._case

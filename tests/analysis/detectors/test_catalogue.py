@@ -10,7 +10,7 @@ from exhume.analysis.detectors.catalogue import DETECTORS, WITHOUT_DETECTOR
 from exhume.analysis.detectors.diagnose import chosen
 from exhume.errors import RequestError
 
-_CODES = {f"IC-{number:02d}" for number in range(1, 42)} - {"IC-05"} | {"IC-05a", "IC-05b"}
+_CODES = {f"IC-{number:02d}" for number in range(1, 42)} - {"IC-05"} | {"IC-05a", "IC-05b", "IC-28c"}
 
 
 def test_every_detector_is_in_the_catalogue_once() -> None:

@@ -11,7 +11,8 @@ import pytest
 
 import exhume
 from exhume.analysis.detectors import Inputs, condense, diagnose
-from exhume.analysis.detectors.removal_evidence import judgements_of, learn_retention
+from exhume.analysis.detectors.removal_evidence import judgements_of
+from exhume.analysis.detectors.removal_facts import learn_removals
 from exhume.analysis.removals.causes import Cause, RecordPlace
 from exhume.codecs.log_directory import discover
 from exhume.codecs.record_types import decode_record, role_of
@@ -57,22 +58,29 @@ class Diagnosed:
 
     def may_name(self, group: str, topic: str, cause: Cause) -> bool:
         """Whether a finding that lists not all of its evidence may speak of this offset."""
-        if cause == "topic_deleted":
-            return any(finding.topic == topic and _cause(finding) == cause for finding in self.findings)
-        return any(
-            finding.group == group and len(_rows(finding)) >= MOST_EVIDENCE and _cause(finding) == cause for finding in self.findings
-        )
+        for finding in self.findings:
+            is_long = finding.group == group and len(_rows(finding)) >= MOST_EVIDENCE
+            # The evidence of one about several groups is of one log.
+            is_wide = finding.topic == topic if cause == "topic_deleted" else _is_sweep(finding) and group in finding.sentence
+            if (is_long or is_wide) and _cause(finding) == cause:
+                return True
+        return False
 
 
 def _cause(finding: Finding) -> Cause | None:
-    """The cause that a finding names; IC-28c only says that it was early."""
-    if finding.code == "IC-28c":
+    """The cause that a finding names; IC-28c of one group only says that it was early."""
+    if finding.code == "IC-28c" and not _is_sweep(finding):
         return None
-    if finding.confidence == "undecidable":
+    if finding.confidence == "undecidable" or (_is_sweep(finding) and ": requests, or a shorter retention" in finding.sentence):
         return "removed"
     if finding.code != "IC-05a":
         return "expired"
     return next(cause for beginning, cause in BEGINNINGS.items() if finding.sentence.startswith(beginning))
+
+
+def _is_sweep(finding: Finding) -> bool:
+    """Whether it is about offsets that several groups lost at one moment."""
+    return finding.code == "IC-28c" and finding.group is None
 
 
 def _rows(finding: Finding) -> list[dict[str, object]]:
@@ -97,7 +105,7 @@ def test_what_why_takes_its_answers_from_is_what_detectors_report(case: corpus.C
             condensed = condense(SegmentReader(evidence, ReadOptions(), Findings()))
             for inputs in _modes(case):
                 diagnosed = Diagnosed(diagnose(condensed, inputs, codes=CODES))
-                learn_retention(condensed, inputs)
+                learn_removals(condensed, inputs)
                 for group in {each.group for each in condensed.groups()}:
                     for place, judgement in judgements_of(condensed, group, inputs).items():
                         assert diagnosed.causes(place) <= {judgement.cause}, (group, place, judgement)

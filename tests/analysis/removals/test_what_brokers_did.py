@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from exhume.analysis.detectors import Inputs, condense
-from exhume.analysis.detectors.removal_evidence import judged_removals, learn_retention
+from exhume.analysis.detectors.removal_evidence import judged_removals
+from exhume.analysis.detectors.removal_facts import learn_removals
 from exhume.analysis.removals.causes import Cause, Judgement
 from exhume.codecs.log_directory import discover
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
@@ -53,7 +54,7 @@ def judged(case: corpus.Case, inputs: Inputs) -> Iterator[tuple[str, str, Judgem
     for directory in case.data_directories.values():
         with discover([directory]) as evidence:
             condensed = condense(SegmentReader(evidence, ReadOptions(), Findings()))
-            learn_retention(condensed, inputs)
+            learn_removals(condensed, inputs)
             for group in condensed.groups():
                 for together in judged_removals(group, inputs):
                     yield from ((group.group, each.key.topic, each.judgement) for each in together.offsets)

@@ -33,6 +33,7 @@ from exhume.analysis.member_tables import MemberTable
 from exhume.analysis.memberships import Membership
 from exhume.analysis.number_columns import Int64s
 from exhume.analysis.removals.evidence import KeptOffset
+from exhume.analysis.removals.sweeps import Sweeps
 from exhume.analysis.removals.tombstones import OffsetTombstone, OffsetTombstones
 from exhume.arrow_rows import Origin
 from exhume.codecs.record_types import GROUP_METADATA, Decoded, decode_record
@@ -121,6 +122,8 @@ class LogContext:
     survivors: dict[str, list[KeptOffset]] = field(default_factory=dict, repr=False)
     #: The retention that most removals point to, where it was not given; None: nothing does.
     likely_retention_ms: int | None = None
+    #: Removals of several groups at one moment, before they were due.
+    sweeps: Sweeps = field(default_factory=Sweeps, repr=False)
     #: The base offset of the first segment, and the topic id in the partition's directory, if known.
     first_segment_offset: int | None = None
     topic_id: str | None = None

@@ -19,6 +19,7 @@ from exhume.analysis.detectors import (
     renamed,
     resets,
     rewinds,
+    shorter_retention,
     strangers,
     stuck,
     uncommitted_transactions,
@@ -32,6 +33,7 @@ from exhume.analysis.detectors.registry import Detector
 DETECTORS: tuple[Detector, ...] = (
     # Offsets disappeared.
     *expired.DETECTORS,
+    *shorter_retention.DETECTORS,
     *removed.DETECTORS,
     *uncommitted_transactions.DETECTORS,
     # Offsets moved.

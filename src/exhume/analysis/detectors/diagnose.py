@@ -9,7 +9,7 @@ from exhume.analysis.detectors.catalogue import DETECTORS, WITHOUT_DETECTOR
 from exhume.analysis.detectors.gathered import gathered
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
-from exhume.analysis.detectors.removal_evidence import learn_retention
+from exhume.analysis.detectors.removal_facts import learn_removals
 from exhume.analysis.detectors.report import counted, undecidable
 from exhume.errors import RequestError
 from exhume.findings import Finding, worst_first
@@ -27,7 +27,7 @@ def chosen(codes: Collection[str] | None) -> list[Detector]:
         return [*DETECTORS]
     found = {}
     for code in codes:
-        named = [detector for detector in DETECTORS if detector.finds(code) or detector.code.rstrip("ab") == code]
+        named = [detector for detector in DETECTORS if detector.finds(code) or detector.code.rstrip("abc") == code]
         if not named:
             remedy = WITHOUT_DETECTOR.get(code, "exhume diagnose --list prints all codes, for example IC-02")
             raise RequestError(f"no detector has the code {code!r}", remedy=remedy)
@@ -48,7 +48,7 @@ def diagnose(
         RequestError: No detector has this code.
     """
     detectors = chosen(codes)
-    learn_retention(case, inputs)
+    learn_removals(case, inputs)
     for partition in case.partitions:
         partition.log_context.names.take(learned_names(partition))
     found = _once(_found(case, inputs, detectors, groups))

@@ -24,9 +24,10 @@ from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.log_files import LogFiles
 from exhume.analysis.detectors.partition_sightings import PartitionSightings, Times
 from exhume.analysis.detectors.registry import Detector
-from exhume.analysis.detectors.removal_evidence import most_likely_ms, swept_groups
+from exhume.analysis.detectors.removal_facts import RemovalFacts, removal_facts
 from exhume.analysis.growth import CompactionRow
 from exhume.analysis.load_check import FailedLoad
+from exhume.analysis.removals.sweeps import Sweeps
 from exhume.analysis.removals.tombstones import OffsetTombstone, OffsetTombstones
 from exhume.arrow_rows import Origin
 from exhume.codecs.segment_reader import SegmentReader
@@ -45,7 +46,7 @@ class LogFacts:
         log_context: The context of the log, without tombstones and names.
         tombstones: Its offset tombstones.
         sightings: The times at which its commits named each partition.
-        swept: The groups whose removals each retention would explain.
+        removals: The facts about its removals.
         names: The topic names in its records, as `TopicNames.learned`.
         first_open: The first record offset of the oldest open transaction.
     """
@@ -53,7 +54,7 @@ class LogFacts:
     log_context: LogContext
     tombstones: list[OffsetTombstone]
     sightings: Times
-    swept: Mapping[int, set[str]]
+    removals: RemovalFacts
     names: list[tuple[str, str, str]]
     first_open: int | None
 
@@ -70,6 +71,7 @@ class Known:
     sightings: PartitionSightings
     names: TopicNames
     retention_ms: int | None
+    sweeps: Sweeps
 
 
 def condense_log(reader: SegmentReader) -> tuple[LogFacts, PartitionCase] | None:
@@ -83,7 +85,12 @@ def condense_log(reader: SegmentReader) -> tuple[LogFacts, PartitionCase] | None
     open_since = first_open(case)
     log_context.tombstones, log_context.names, log_context.sightings = OffsetTombstones(), TopicNames(), PartitionSightings()
     facts = LogFacts(
-        log_context, partition.tombstones, partition.sightings, swept_groups(case), names.learned(), next(iter(open_since.values()), None)
+        log_context,
+        partition.tombstones,
+        partition.sightings,
+        removal_facts(partition),
+        names.learned(),
+        next(iter(open_since.values()), None),
     )
     return facts, partition
 
@@ -92,7 +99,7 @@ def known_of(facts: Iterable[LogFacts], names: TopicNames, inputs: Inputs) -> Kn
     """Merge the facts of all logs. `names` are those of files next to the logs."""
     all_names = TopicNames()
     all_names.take(names)
-    swept: dict[int, set[str]] = {}
+    removals = RemovalFacts()
     tombstones: list[OffsetTombstone] = []
     sightings: list[Times] = []
     for each in facts:
@@ -100,10 +107,10 @@ def known_of(facts: Iterable[LogFacts], names: TopicNames, inputs: Inputs) -> Kn
         tombstones += each.tombstones
         for source, topic_id, topic in each.names:
             all_names.add(source, topic_id, topic)
-        for age_ms, groups in each.swept.items():
-            swept.setdefault(age_ms, set()).update(groups)
-    retention_ms = inputs.retention_ms if inputs.retention_ms is not None else most_likely_ms(swept)
-    return Known(OffsetTombstones(tombstones), PartitionSightings(*sightings), all_names, retention_ms)
+        removals.add(each.removals)
+    retention = removals.retention(inputs.retention_ms)
+    sweeps = removals.sweeps(retention)
+    return Known(OffsetTombstones(tombstones), PartitionSightings(*sightings), all_names, retention.likely_ms, sweeps)
 
 
 def diagnose_all(
@@ -157,7 +164,7 @@ def diagnose_log(
 def _share(case: PartitionCase, known: Known) -> None:
     log_context = case.log_context
     log_context.tombstones, log_context.likely_retention_ms, log_context.names = known.tombstones, known.retention_ms, known.names
-    log_context.sightings = known.sightings
+    log_context.sightings, log_context.sweeps = known.sightings, known.sweeps
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from exhume.analysis.detectors.cases import GroupCase, TopicCase
+from exhume.analysis.detectors.cases import GroupCase
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.detectors.registry import Detector
@@ -20,14 +20,11 @@ from exhume.analysis.detectors.removal_evidence import (
     spelt_offsets,
     subscribed_topics,
 )
-from exhume.analysis.detectors.report import Proof, counted, finding, next_step, partitions_of, some, span, undecidable
-from exhume.analysis.detectors.sweeps import Removed, at_once, is_early, is_sweep
+from exhume.analysis.detectors.report import ADD_RETENTION, Proof, counted, finding, next_step, partitions_of, some, span, undecidable
 from exhume.analysis.removals.causes import WINDOWS, ExpiryKind
 from exhume.durations import DAY_MS
 from exhume.findings import Confidence, Finding, Severity
 from exhume.moments import show_time
-
-_ADD_RETENTION = "Add --retention, the offsets.retention.minutes of the brokers"
 
 
 def find_expired_while_idle(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
@@ -151,46 +148,25 @@ def _expired(part: _Part, inputs: Inputs) -> Finding:
     )
 
 
-def find_expired_too_early(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
+def find_expired_too_early(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
     """Offsets were removed although the expiry task must not remove them.
 
     (a) An offset was old enough, but the group was Stable and members subscribed to the topic, so no request could have deleted it either.
     (b) The last stored generation did not subscribe to the topic, but generations without a record follow: the group was rebalancing.
     (c) An offset was younger than `--retention`: several groups lost offsets of several topics at one moment, or one group lost offsets of
-    the same age again and again, or it was a single one, which a request explains as well. Three groups or more at one moment, with offsets
-    of different ages, are one sweep with a new, shorter retention, also without `--retention`. (d) The value says that the offset never
+    the same age again and again, or it was a single one, which a request explains as well. (d) The value says that the offset never
     expires, and the offsets partition had just got another leader. Without a letter, Kafka allows it: the last member of a KIP-848 group
     had just left, and its offsets count from their commits, not from when the group became empty.
     """
-    wide: list[Removed[_Part]] = []
-    for group in case.groups():
-        if group.keys.with_removals():
-            yield from _too_early(group, inputs, wide)
-        group.forget()
-    for instant in at_once(wide):
-        parts = [each.item for each in instant]
-        if is_sweep(instant):
-            yield _swept(case, parts, inputs)
-        else:
-            for part in parts:
-                yield from _younger_than_retention(part, parts, inputs)
-
-
-def _too_early(group: GroupCase, inputs: Inputs, wide: list[Removed[_Part]]) -> Iterator[Finding]:
-    """Yield the findings of one group. Offsets that other groups lost at the same moment are added to `wide`."""
     for part in _parts(group, inputs, "subscribed"):
         sentence = f"{part.offsets} expired {part.age} after the commit, while the group was Stable and subscribed to the topic"
         yield _early("IC-28a", sentence, part, inputs, severity="incident")
     for part in _parts(group, inputs, "rebalancing"):
         sentence = f"{part.offsets} expired, and generations without a record followed: the group may have been rebalancing"
         yield _early("IC-28b", sentence, part, inputs)
-    early = [*_by_topic(group, inputs, is_early)]
+    early = [*_by_topic(group, inputs, _is_early)]
     for part in early:
-        time_ms = part.together.timestamp_ms
-        if time_ms is not None and part.together.is_wide():
-            wide.append(Removed(time_ms, group.group, part))
-        else:
-            yield from _younger_than_retention(part, early, inputs)
+        yield from _younger_than_retention(part, early, inputs)
     for part in _parts(group, inputs, "never_expires"):
         yield _early(
             "IC-28d", f"{part.were_removed}{_after_new_leader(part)}, although the commits say that they never expire", part, inputs
@@ -217,7 +193,7 @@ def _younger_than_retention(part: _Part, parts: Sequence[_Part], inputs: Inputs)
         again = ", at the same age each time" if as_old and not is_wide else ""
         reason = f"{removed}{again}, and the retention is not known"
         evidence = [each.removal for each in part.removed]
-        yield undecidable("IC-28c", reason, part.together.group, remedy=_ADD_RETENTION, evidence=evidence)
+        yield undecidable("IC-28c", reason, part.together.group, remedy=ADD_RETENTION, evidence=evidence)
         return
     sentence = f"{part.were_removed} {age}"
     if is_wide:
@@ -234,48 +210,12 @@ def _younger_than_retention(part: _Part, parts: Sequence[_Part], inputs: Inputs)
     yield _early("IC-28c", sentence, part, inputs, confidence="possible", not_excluded=[not_excluded])
 
 
-def _swept(case: TopicCase, parts: Sequence[_Part], inputs: Inputs) -> Finding:
-    """Report one sweep over several groups."""
-    first = parts[0]
-    log_context, time_ms = first.together.group.log_context, first.together.timestamp_ms or 0
-    groups = sorted({part.together.group.group for part in parts})
-    ages_ms = [each.judgement.age.age_ms for part in parts for each in part.removed if each.judgement.age is not None]
-    least_ms, most_ms = min(ages_ms), max(ages_ms)
-    counts = f"{counted(len(groups), 'group')} ({some(groups)}) lost {counted(sum(len(part.removed) for part in parts), 'offset')}"
-    here = [each.removal for part in parts if part.together.group.log_context is log_context for each in part.removed]
-    if inputs.retention_ms is None and most_ms - least_ms <= WINDOWS.next_pass_ms:
-        reason = f"{counts} of several topics at one moment, {span(most_ms)} after {first.counted_from}, and the retention is not known"
-        return undecidable("IC-28c", reason, log_context, remedy=_ADD_RETENTION, evidence=here)
-    kept = [] if most_ms - least_ms <= WINDOWS.next_pass_ms else _older_and_kept(case, time_ms - least_ms)
-    ages = span(least_ms) if most_ms - least_ms <= WINDOWS.next_pass_ms else f"{span(least_ms)} to {span(most_ms)}"
-    known_ms = inputs.retention_ms
-    retention = "" if known_ms is None else f"; the retention is {span(known_ms)}"
-    sentence = f"{counts} at one moment, {show_time(time_ms)}, {ages} after they became Empty or were committed{retention}"
-    cause = f": the expiry task removed them by a retention of at most {span(least_ms)}, shorter than before"
-    if kept:
-        cause = f": requests, or a shorter retention, though {counted(len(kept), 'group')} with older offsets stayed ({some(kept)})"
-    return finding(
-        "IC-28c",
-        sentence + cause,
-        log_context,
-        severity="info" if kept else "warn",
-        confidence="possible" if kept or known_ms is not None else "likely",
-        evidence=here,
-        not_excluded=["requests to delete several groups at one time", "an expiry task that had not run for a long time"],
-        remedy="Compare offsets.retention.minutes of the brokers with its earlier value",
-    )
-
-
-def _older_and_kept(case: TopicCase, before_ms: int) -> list[str]:
-    """Return the groups without members that kept offsets of a longer age than the youngest removed one."""
-    kept = []
-    for group in case.groups():
-        if group.phase in ("empty", "unrecorded"):
-            emptied_ms = group.records[-1].timestamp_ms if group.records else None
-            if (emptied_ms is None or emptied_ms < before_ms) and group.keys.held_before(before_ms):
-                kept.append(group.group)
-        group.forget()
-    return sorted({*kept})
+def _is_early(removed: JudgedOffset) -> bool:
+    """Return True if its age decides, and it was younger than the retention, but not younger than any."""
+    age, value = removed.judgement.age, removed.removal.value
+    is_by_age = value is None or (value.expire_timestamp_ms or 0) <= 0
+    is_young = age is not None and age.late_ms is None and age.age_ms >= WINDOWS.least_retention_ms
+    return removed.judgement.cause != "expired" and not removed.judgement.is_swept and is_by_age and is_young
 
 
 def _removals_at_that_age(part: _Part, parts: Sequence[_Part]) -> int:
@@ -385,7 +325,7 @@ DETECTORS = (
         code="IC-28",
         title="Offsets expired too early",
         section="Offsets disappeared",
-        in_topic=find_expired_too_early,
+        in_group=find_expired_too_early,
         by_time=True,
         traps=(
             "Brokers refuse requests for offsets of subscribed topics, but the deletion of the topic removes them, too: see (a)",

@@ -297,8 +297,18 @@ class GroupKeys(Sequence[KeyHistory]):
 
     def held_before(self, commit_timestamp_ms: int) -> list[KeyHistory]:
         """Return the keys whose committed offset was committed before this time."""
-        holds = (self.numbers(KeyColumn.HAS_VALUE) != 0) & (self.numbers(KeyColumn.IS_REMOVED) == 0)
-        return self._those(holds & (self._histories.last[self._numbers, CommitColumn.COMMITTED_AT] < commit_timestamp_ms))
+        holds, times_ms = self._held()
+        return self._those(holds & (times_ms < commit_timestamp_ms))
+
+    def oldest_commit_ms(self) -> int | None:
+        """Return the commit timestamp of the oldest committed offset; None without one."""
+        holds, times_ms = self._held()
+        return int(times_ms[holds].min()) if holds.any() else None
+
+    def _held(self) -> tuple[Flags, Int64s]:
+        """Return which keys have a committed offset, and the commit timestamps."""
+        holds: Flags = (self.numbers(KeyColumn.HAS_VALUE) != 0) & (self.numbers(KeyColumn.IS_REMOVED) == 0)
+        return holds, self._histories.last[self._numbers, CommitColumn.COMMITTED_AT]
 
     def with_at_least(self, least: float, column: KeyColumn) -> list[KeyHistory]:
         """Return the keys with at least this number in a column."""

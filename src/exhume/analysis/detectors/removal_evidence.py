@@ -1,9 +1,8 @@
-"""The removals of a group in a condensed log, the judgement of each, and the retention that removals suggest."""
+"""The removals of a group in a condensed log, and the judgement of each."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -24,10 +23,9 @@ from exhume.analysis.removals.evidence import (
     RemovalRules,
     RemovedOffset,
 )
-from exhume.analysis.removals.judge import age_of, judge
+from exhume.analysis.removals.judge import judge
 from exhume.analysis.removals.tombstones import RemovalMoment
 from exhume.codecs.record_types import number_of, role_of
-from exhume.durations import DAY_MS
 from exhume.findings import Confidence
 from exhume.replay.expiry import SIMPLE_GROUP, ExpiryStart, GroupForExpiry, expiry_start
 from exhume.replay.profiles import JavaProfile
@@ -113,6 +111,7 @@ def judged_removals(group: GroupCase, inputs: Inputs) -> Iterator[JudgedRemoval]
             find_kept=partial(_kept, group, [key for key, _ in removed], record_offset),
             tombstones=context.tombstones,
             survivors=_survivors(group, {key.topic for key, _ in removed}),
+            sweep=context.sweeps.of(group.group, time_ms),
             is_after_new_leader=bool(removed) and new_leader(group, removed[0][1]) is not None,
             complete_from_offset=context.complete_from_offset,
         )
@@ -135,9 +134,13 @@ def judgements_of(case: TopicCase, group: str, inputs: Inputs) -> dict[RecordPla
     return found
 
 
-def removed_offset(group: GroupCase, key: KeyHistory, removal: Removal) -> RemovedOffset:
-    """Describe a tombstone and the removed offset, by the rules of the newest release."""
-    return _removed_offset(group.membership_before(removal.record_offset), key, removal, RemovalRules.of(None))
+def removed_together(group: GroupCase) -> Iterator[list[RemovedOffset]]:
+    """Yield the removed offsets of this group by the rules of the newest release, those that were removed together in one list."""
+    rules = RemovalRules.of(None)
+    for removed, _ in _together(group):
+        if removed:
+            step = group.membership_before(removed[0][1].record_offset)
+            yield [_removed_offset(step, key, removal, rules) for key, removal in removed]
 
 
 def new_leader(group: GroupCase, removal: Removal) -> Epoch | None:
@@ -347,48 +350,3 @@ def _survivors(group: GroupCase, topics: set[str]) -> dict[str, KeptOffset]:
     found = group.log_context.survivors
     others = {topic: next((each for each in found.get(topic, ()) if each.group != group.group), None) for topic in topics}
     return {topic: kept for topic, kept in others.items() if kept is not None}
-
-
-def learn_retention(case: TopicCase, inputs: Inputs) -> None:
-    """Set the retention of all logs of this case: the given one, or the one that its removals suggest."""
-    retention_ms = inputs.retention_ms if inputs.retention_ms is not None else likely_retention_ms(case)
-    for partition in case.partitions:
-        partition.log_context.likely_retention_ms = retention_ms
-
-
-def likely_retention_ms(case: TopicCase) -> int | None:
-    """Return the retention that tombstones suggest: a default, or a whole number of days after which several groups lost offsets.
-
-    The largest number of groups decides, then the longer retention. Returns None if nothing suggests one.
-    """
-    return most_likely_ms(swept_groups(case))
-
-
-def swept_groups(case: TopicCase) -> dict[int, set[str]]:
-    """Return the groups that lost offsets right after a whole number of days, by that time in ms."""
-    swept: defaultdict[int, set[str]] = defaultdict(set)
-    for partition in case.partitions:
-        with_tombstones = {each.group for each in partition.tombstones}
-        for group in partition.groups:
-            if group.group not in with_tombstones:
-                continue
-            for key in group.keys.with_removals():
-                for removal in key.removals:
-                    age = age_of(removed_offset(group, key, removal), KnownRetention())
-                    days, late_ms = divmod(age.age_ms, DAY_MS) if age is not None else (0, 0)
-                    if 1 <= days <= WINDOWS.most_retention_days and late_ms <= WINDOWS.next_pass_ms:
-                        swept[days * DAY_MS].add(group.group)
-            group.forget()
-    return dict(swept)
-
-
-def most_likely_ms(swept: Mapping[int, set[str]]) -> int | None:
-    """Return the retention that most of these groups suggest: see `likely_retention_ms`."""
-    votes = Counter(
-        {
-            retention_ms: len(groups)
-            for retention_ms, groups in swept.items()
-            if retention_ms in WINDOWS.default_retentions_ms or len(groups) > 1
-        }
-    )
-    return max(votes, key=lambda retention_ms: (votes[retention_ms], retention_ms), default=None)

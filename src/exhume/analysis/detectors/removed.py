@@ -21,7 +21,6 @@ from exhume.analysis.detectors.removal_evidence import (
     subscribed_topics,
 )
 from exhume.analysis.detectors.report import Proof, counted, finding, some, span, undecidable
-from exhume.analysis.detectors.sweeps import Removed, at_once, is_sweep, may_be_swept
 from exhume.analysis.memberships import Membership
 from exhume.analysis.removals.causes import WINDOWS, Cause
 from exhume.durations import DAY_MS, HOUR_MS
@@ -157,23 +156,15 @@ def find_deletions(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
     or more are one finding of IC-28.
     """
     of_topics: dict[str, list[_Deletion]] = {}
-    wide: list[Removed[Finding]] = []
     for group in (group for partition in case.partitions for group in partition.groups):
         if group.keys.with_removals():
             for together in judged_removals(group, inputs):
-                for offsets, found in _requests(together):
-                    if together.timestamp_ms is not None and may_be_swept(together, offsets):
-                        wide.append(Removed(together.timestamp_ms, group.group, found))
-                    else:
-                        yield found
+                yield from _requests(together)
                 with_topic = _of_cause(together, "topic_deleted")
                 for topic in sorted(together.evidence.topics):
                     for deletion in _deletion(together, [each for each in with_topic if each.key.topic == topic]):
                         of_topics.setdefault(topic, []).append(deletion)
         group.forget()
-    for instant in at_once(wide):
-        if not is_sweep(instant):
-            yield from (each.item for each in instant)
     for _, deletions in sorted(of_topics.items()):
         for of_topic in _of_one_topic(sorted(deletions, key=lambda each: each.timestamp_ms)):
             yield _topic_deletion(of_topic)
@@ -181,6 +172,11 @@ def find_deletions(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
 
 def _of_cause(together: JudgedRemoval, cause: Cause) -> list[JudgedOffset]:
     return [each for each in together.offsets if each.judgement.cause == cause]
+
+
+def _undecided(together: JudgedRemoval) -> list[JudgedOffset]:
+    """Return the offsets whose cause no record shows; those of several groups at one moment are not among them."""
+    return [each for each in _of_cause(together, "removed") if not each.judgement.is_value_missing and not each.judgement.is_swept]
 
 
 def _deletion(together: JudgedRemoval, removed: Sequence[JudgedOffset]) -> Iterator[_Deletion]:
@@ -192,17 +188,17 @@ def _deletion(together: JudgedRemoval, removed: Sequence[JudgedOffset]) -> Itera
         yield _Deletion(together.group, time_ms, removed, together.group_record, is_subscribed)
 
 
-def _requests(together: JudgedRemoval) -> Iterator[tuple[Sequence[JudgedOffset], Finding]]:
-    """Yield the requests that removed offsets of a group, and the removals that may have been requests, with their offsets."""
+def _requests(together: JudgedRemoval) -> Iterator[Finding]:
+    """Yield the requests that removed offsets of a group, and the removals that may have been requests."""
     for deletion in _deletion(together, _of_cause(together, "group_deleted")):
         sentence = f"the group was deleted with {deletion.offsets}, {deletion.age} after the last commit"
-        yield deletion.removed, _request(deletion, sentence)
+        yield _request(deletion, sentence)
     for deletion in _deletion(together, _of_cause(together, "offsets_deleted")):
         sentence = f"a request deleted {deletion.offsets}, {deletion.age} after the commit; the group stayed"
-        yield deletion.removed, _request(deletion, sentence)
-    for deletion in _deletion(together, [each for each in _of_cause(together, "removed") if not each.judgement.is_value_missing]):
+        yield _request(deletion, sentence)
+    for deletion in _deletion(together, _undecided(together)):
         reason = f"{deletion.offsets} disappeared {deletion.age} after the commit, by one of these: {some(deletion.not_excluded)}"
-        yield deletion.removed, undecidable("IC-05a", reason, together.group, evidence=deletion.evidence)
+        yield undecidable("IC-05a", reason, together.group, evidence=deletion.evidence)
 
 
 def _request(deletion: _Deletion, sentence: str) -> Finding:

@@ -32,6 +32,8 @@ _Row = TypeVar("_Row")
 #: What a finding can rest on.
 Proof = CommitRow | Change | Removal | Dropped | GroupRecord | Membership | EvidenceRow
 
+#: The remedy where the retention decides.
+ADD_RETENTION = "Add --retention, the offsets.retention.minutes of the brokers"
 #: The largest number of evidence rows of a finding.
 _MOST_EVIDENCE = 50
 #: The largest number of things that a sentence lists.

@@ -25,8 +25,9 @@ Cause = Literal["expired", "group_deleted", "offsets_deleted", "topic_deleted", 
 #:     just_emptied   it was old enough long before, and the last member of a group of the new protocol had just left
 #:     rebalancing    as unsubscribed, and generations without a record follow
 #:     subscribed     it was not due, because members subscribed to its topic; but it was removed as soon as it was old enough
+#:     shorter        it was not due, but the offsets of several groups went at one moment, as by a new, shorter retention
 #:     never_expires  its expire timestamp is -1, and a broker took that for a passed one (KAFKA-8069)
-ExpiryKind = Literal["idle", "unsubscribed", "just_emptied", "rebalancing", "subscribed", "never_expires"]
+ExpiryKind = Literal["idle", "unsubscribed", "just_emptied", "rebalancing", "subscribed", "shorter", "never_expires"]
 
 #: A record: replica, offsets partition, record offset.
 RecordPlace = tuple[str | None, int | None, int]
@@ -118,3 +119,5 @@ class Judgement:
     group_record_offset: int | None = None
     #: The log does not have the removed value: the judgement follows from the other tombstones of its append.
     is_value_missing: bool = False
+    #: It was removed with offsets of several groups, before it was due.
+    is_swept: bool = False

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from exhume.analysis.removals.sweeps import Sweep
 from exhume.analysis.removals.tombstones import OffsetTombstones
 from exhume.replay.expiry import ExpiryStart, GroupForExpiry
 from exhume.replay.profiles import BrokerProfile, JavaProfile, Removal, ScalaProfile
@@ -31,6 +32,13 @@ class RemovedOffset:
     expire_timestamp_ms: int | None = None
     #: The value is of the version that can have an expire timestamp, and has none.
     never_expires: bool = False
+
+    @property
+    def may_expire_by_age(self) -> bool:
+        """True if the expiry task removes it when it is older than the retention, and by no time of its own."""
+        start = self.start
+        has_own_time = self.expire_timestamp_ms is not None and self.expire_timestamp_ms > 0
+        return start is not None and start.rule is not None and start.adds_retention and not has_own_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +94,8 @@ class RemovalEvidence:
     find_kept: Callable[[], Sequence[KeptOffset]] = tuple
     tombstones: OffsetTombstones = field(default_factory=OffsetTombstones)
     survivors: Mapping[str, KeptOffset] = field(default_factory=dict)
+    #: The same moment took offsets of several groups.
+    sweep: Sweep | None = None
     #: Another leader began to append shortly before.
     is_after_new_leader: bool = False
     #: Compaction has removed records before this record offset.

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from exhume.analysis.removals.causes import WINDOWS, Age, ExpiryKind, Judgement, KnownRetention
 from exhume.analysis.removals.evidence import GroupTombstone, KeptOffset, RemovalEvidence, RemovalRules, RemovedOffset
+from exhume.analysis.removals.sweeps import Sweep
 from exhume.analysis.removals.tombstones import OffsetTombstone, RemovalMoment
 from exhume.codecs.record_types import GROUP_METADATA
 from exhume.durations import MINUTE_MS
@@ -114,7 +115,40 @@ class _Judging:
             reason = f"{not_due}; but a new leader had just loaded it, and its value has no expire timestamp (KAFKA-8069)"
             excluded = ("a request to delete it", "the deletion of the topic")
             return Judgement("expired", "possible", reason, (), excluded, "never_expires", age)
-        return replace(self._not_due_cause(removed, start, age, not_due), age=age)
+        own = replace(self._not_due_cause(removed, start, age, not_due), age=age)
+        sweep = self.evidence.sweep
+        is_own_topic = own.cause == "topic_deleted" or not removed.may_expire_by_age
+        return own if sweep is None or is_own_topic else self._swept(own, sweep, not_due)
+
+    def _swept(self, own: Judgement, sweep: Sweep, not_due: str) -> Judgement:
+        """Judge an offset that was not due, and went with offsets of several groups: by a shorter retention, or by several requests."""
+        groups = f"{len(sweep.groups)} groups lost {sweep.offsets} offsets of several topics at that moment"
+        requests = "requests to delete several groups at one time"
+        if not sweep.is_decided:
+            why_not = f", and {len(sweep.kept)} with older offsets stayed" if sweep.kept else ", all of one age"
+            causes = ("expiry by a shorter retention", requests, "the deletion of several topics")
+            return replace(
+                own,
+                cause="removed",
+                confidence="undecidable",
+                reason=f"{not_due}; {groups}{why_not}",
+                records=(),
+                not_excluded=causes,
+                is_swept=True,
+            )
+        stayed = "no group without members kept an older one, as after a shorter retention"
+        confidence: Confidence = "likely" if self.retention.given_ms is None else "possible"
+        late = "an expiry task that had not run for a long time"
+        return replace(
+            own,
+            cause="expired",
+            confidence=confidence,
+            reason=f"{not_due}; but {groups}, and {stayed}",
+            records=(),
+            not_excluded=(requests, late),
+            expiry="shorter",
+            is_swept=True,
+        )
 
     def _not_due(self, start: ExpiryStart) -> str:
         due = start.due(self.retention.expected_ms)
