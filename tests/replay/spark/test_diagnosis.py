@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -70,7 +71,8 @@ def test_what_is_found_in_files_of_large_logs(spark: SparkSession, tmp_path: Pat
     owners = incidents.write("IC-06d", tmp_path / "owners")
     places = [stopped.directory, owners.directory]
     monkeypatch.setattr(loading, "_MOST_BYTES_FOR_ALL", 0)
-    monkeypatch.setattr(loading, "_EITHER", ("3.9.1", "4.1.1", "4.3.0"))
+    # The newest release completes the load that 4.1.1 aborts.
+    monkeypatch.setattr(loading, "java_spans", lambda: [SimpleNamespace(last="4.1.1")])
     found = assert_same(spark, places, codes=["IC-03", "IC-06", "IC-08"])
 
     assert set(found) == {"IC-03", "IC-06d", "IC-08"}
