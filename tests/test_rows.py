@@ -18,6 +18,7 @@ from exhume.analysis.assignment.differences import ASSIGNMENT_PARTITIONS
 from exhume.analysis.assignment.verdicts import ASSIGNMENT_VERDICTS
 from exhume.analysis.completeness import COMPLETENESS
 from exhume.analysis.diff import DIFF
+from exhume.analysis.evidence_files import EVIDENCE_FILES
 from exhume.analysis.explanation.page import EXPLANATION
 from exhume.analysis.forecast import FORECAST, TOMBSTONES
 from exhume.analysis.growth import COMPACTION, GROWTH
@@ -77,6 +78,7 @@ DOCUMENTED = {
     "growth": GROWTH,
     "compaction": COMPACTION,
     "load check": LOAD_CHECK,
+    "files": EVIDENCE_FILES,
     "batches": schemas.BATCHES,
     "records": schemas.RECORDS,
     "dump": DUMP,

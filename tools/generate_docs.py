@@ -30,6 +30,7 @@ from exhume.analysis.assignors import VARIANTS
 from exhume.analysis.completeness import COMPLETENESS
 from exhume.analysis.detectors.catalogue import DETECTORS, WITHOUT_DETECTOR
 from exhume.analysis.diff import DIFF
+from exhume.analysis.evidence_files import EVIDENCE_FILES
 from exhume.analysis.explanation.page import EXPLANATION
 from exhume.analysis.forecast import FORECAST, TOMBSTONES
 from exhume.analysis.growth import COMPACTION, GROWTH
@@ -72,6 +73,7 @@ COMMANDS = (
     "expiry",
     "why",
     "reset-plan",
+    "report",
     "growth",
     "transactions",
     "load-check",
@@ -162,8 +164,9 @@ def _tables() -> str:
         _schema("compaction (`exhume growth --by partition`)", COMPACTION),
         _schema("transactions", TRANSACTIONS),
         _schema("stable_offsets (`exhume transactions --table partitions`)", STABLE_OFFSETS),
-        "\n## Evidence: `topic.segments()`, `.batches()`, `.records()`, `.dump()`, `exhume inspect`, `exhume dump`\n",
+        "\n## Evidence: `topic.segments()`, `.files()`, `.batches()`, `.records()`, `.dump()`, `exhume inspect`, `exhume dump`\n",
         *(_schema(name, schema) for name, schema in INSPECTION_TABLES.items() if name != "findings"),
+        _schema("files (`topic.files()`)", EVIDENCE_FILES),
         _schema("batches", schemas.BATCHES),
         _schema("records", schemas.RECORDS),
         _schema("dump", DUMP),

@@ -30,7 +30,7 @@ _UsageError: Any = typer.BadParameter.__base__
 #: The commands in the order of `--help`; the function of `load-check` is `load_check.load_check_command`.
 _COMMANDS = (
     *("inspect", "dump", "state", "load-check", "releases", "diff", "explain", "history", "rebalances", "owners", "timeline", "diagnose"),
-    *("assignments", "expiry", "why", "transactions", "growth", "reset-plan", "export", "demo"),
+    *("assignments", "expiry", "why", "transactions", "growth", "reset-plan", "report", "export", "demo"),
 )
 #: The former name of `export`, for scripts.
 _EXPORT = "batch"

@@ -77,6 +77,12 @@ class OffsetsTopic:
         self.findings.extend(inspection.findings)
         return inspection
 
+    def files(self) -> pa.Table:
+        """One row per file of the partition directories, with its SHA-256, of `evidence_files.EVIDENCE_FILES`. Reads every byte."""
+        from exhume.analysis.evidence_files import evidence_files
+
+        return evidence_files(self._logs.evidence.partitions)
+
     def batches(self) -> pa.RecordBatchReader:
         """One row per batch, of `schemas.BATCHES`, in the order of the files."""
         return self._logs.batches()
