@@ -204,7 +204,7 @@ def test_a_state_of_some_groups_holds_nothing_of_others(log: Path) -> None:
 
 
 def test_an_unknown_group_names_those_near_by(log: Path) -> None:
-    with exhume.open(log) as topic, pytest.raises(exhume.RequestError, match="Near by: a, b"):
+    with exhume.open(log) as topic, pytest.raises(exhume.RequestError, match="The 2 names are: a, b"):
         topic.state(release="4.3").group("nobody")
 
 
@@ -308,7 +308,7 @@ def test_a_graded_state_refuses_a_group_that_cannot_have_been_there(log: Path) -
         # Group b has a record after the moment only, and the log is whole: it was not there.
         with pytest.raises(RequestError, match="no group 'b'"):
             topic.graded_state(groups=["b"], at_offset=1)
-    assert refused.value.remedy == "Near by: a, b"
+    assert refused.value.remedy == "The 2 names are: a, b"
 
 
 def test_a_group_that_may_have_been_there_is_an_answer(tmp_path: Path) -> None:

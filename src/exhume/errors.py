@@ -21,6 +21,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+#: The number of names to list if none is similar.
+_FEW_NAMES = 5
+
 
 class ExhumeError(Exception):
     """Base of every error that exhume raises on purpose. `remedy` is the next step for the user."""
@@ -109,7 +112,28 @@ class RequestError(ExhumeError):
 
 
 def near_by(name: str, known: Iterable[str]) -> str | None:
-    """Return the remedy for an unknown name: similar names, or a few if none is similar; None if no name is known."""
+    """Return the remedy for an unknown name of the evidence: similar names, or how many there are; None if no name is known."""
     names = sorted(known)
-    near = get_close_matches(name, names, n=5) or [other for other in names if name in other][:5] or names[:5]
-    return f"Near by: {', '.join(near)}" if near else None
+    near = similar(name, names)
+    if near:
+        return f"Did you mean {_either(near)}?"
+    return f"The {len(names)} names are: {', '.join(names)}" if 0 < len(names) <= _FEW_NAMES else None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return the remedy for an unknown word of exhume: a similar one if there is one, and all of them."""
+    names = [*known]
+    near = similar(name, names)
+    return f"{f'Did you mean {_either(near)}? ' if near else ''}Choose one of {', '.join(names)}"
+
+
+def similar(name: str, known: Iterable[str]) -> list[str]:
+    """Return at most five known names that resemble this name, the most similar one first."""
+    names = [*known]
+    folded = {other.casefold(): other for other in names}
+    near = [folded[other] for other in get_close_matches(name.casefold(), folded, n=5)]
+    return near or [other for other in names if name and name.casefold() in other.casefold()][:5]
+
+
+def _either(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"

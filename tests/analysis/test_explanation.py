@@ -286,7 +286,7 @@ def test_a_group_that_no_record_names_is_refused_with_similar_names(tmp_path: Pa
     with PartitionWriter(tmp_path, 0) as log:
         log.append([commit("billing", "orders", 0, 1)])
 
-    with exhume.open(tmp_path) as topic, pytest.raises(RequestError, match=r"no record of group 'biling'.*Near by: billing"):
+    with exhume.open(tmp_path) as topic, pytest.raises(RequestError, match=r"no record of group 'biling'.*Did you mean billing"):
         topic.explain("biling")
 
 

@@ -17,6 +17,13 @@ Answer = tuple[int, str, str]
 Ask = Callable[..., Answer]
 
 
+@pytest.fixture(autouse=True)
+def _no_width_of_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever runs the tests may ask for a width or for colours, and a pipe obeys."""
+    for name in ("COLUMNS", "FORCE_COLOR", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+
+
 @pytest.fixture
 def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
     """Runs the command line in this process: exit code, standard output, standard error."""

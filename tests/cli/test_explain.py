@@ -78,7 +78,7 @@ def test_a_group_that_is_not_there_is_a_wrong_request(ask: Ask) -> None:
     code, out, err = ask("explain", DEMO, "--group", "fraud-scorer")
 
     assert (code, out) == (2, "")
-    assert "Near by: fraud-scoring" in err
+    assert "Did you mean fraud-scoring" in err
 
 
 def test_a_page_can_be_written_to_a_file(ask: Ask, tmp_path: Path) -> None:

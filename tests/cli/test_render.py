@@ -18,8 +18,10 @@ from rich.text import Text
 
 from exhume.cli.options import Output
 from exhume.cli.render import render
+from exhume.cli.selection import Selection, selecting
 from exhume.cli.tables import PLAIN_PAGE_ROWS
 from exhume.errors import EvidenceError, RequestError
+from exhume.where import Where
 from tests.strategies import examples
 
 HOSTILE = "a\x1b]0;title\x07\u202e\u200b\x85\u2028[red]b[/red]"
@@ -317,12 +319,115 @@ def test_a_terminal_folds_long_cells_and_loses_nothing(shown: Callable[..., str]
     assert "abcdefghij" * 20 in "".join(out.split()).replace("1", "")
 
 
-def test_a_terminal_too_narrow_for_the_columns_gets_a_block_per_row(shown: Callable[..., str]) -> None:
-    out = plain(shown(table(**{f"column_number_{n}": [n, n] for n in range(12)})))
+def test_a_terminal_too_narrow_leaves_out_what_all_rows_share_and_names_it(shown: Callable[..., str]) -> None:
+    out = plain(shown(table(group=["a", "b"], **{f"column_number_{n}": [n, n] for n in range(12)}, none=pa.nulls(2, pa.string()))))
 
-    lines = [line.strip() for line in out.splitlines()]
-    assert lines[:2] == ["row 1", "column_number_0   0"]
-    assert "row 2" in lines
+    assert max(map(len, out.splitlines())) <= 100
+    assert "column_number_11 11" in " ".join(out.split())
+    assert "empty: none" in " ".join(out.split())
+    assert out.splitlines()[-3:] == ["group", "a", "b"]
+
+
+def test_a_terminal_too_narrow_names_the_columns_that_it_leaves_out(shown: Callable[..., str]) -> None:
+    out = plain(shown(table(**{f"column_number_{n}": [n, n + 1] for n in range(20)})))
+
+    assert max(map(len, out.splitlines())) <= 100
+    note, cells = out.split("column_ ")[0].split("record:")[1], out.splitlines()[-1].split()
+    assert len(note.split(",")) + len(cells) == 20
+
+
+def test_names_that_are_cut_stay_different_and_have_a_legend(shown: Callable[..., str]) -> None:
+    members = [f"consumer-{n}-be715023-609b-550a-bdd4-e433ad5b7c7{n}-{'x' * 40}" for n in range(3)]
+    out = plain(shown(table(member_id=members, client=[name * 2 for name in members], n=[1, 2, 3])))
+
+    assert max(map(len, out.splitlines())) <= 100
+    cut = [line.split()[0] for line in out.splitlines() if line.endswith((" 1", " 2", " 3"))]
+    assert len({*cut}) == 3
+    assert all("…" in name for name in cut)
+
+
+def test_a_long_sentence_keeps_its_words_at_every_width(shown: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+    sentence = "the committed offset went back from 764 to 44, five seconds after the partition moved to another member of the group"
+    out = plain(shown(table(group=["billing-of-the-whole-company"] * 2, code=["IC-02", "IC-03"], sentence=[sentence, sentence + " again"])))
+
+    words = out.split()
+    assert all(word in words for word in sentence.split())
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_times_of_one_day_lose_their_date(shown: Callable[..., str]) -> None:
+    times = {f"number_{n}_timestamp_ms": [1795238789123 + n, 1795238789124 + n] for n in range(5)}
+    out = plain(shown(table(**times)))
+
+    assert out.splitlines()[0] == "times of 2026-11-21 in UTC"
+    assert out.splitlines()[-1].split()[0] == "05:26:29.124"
+
+
+def test_a_terminal_gets_the_first_hundred_rows_and_their_number(shown: Callable[..., str], capsys: pytest.CaptureFixture[str]) -> None:
+    out = plain(shown(reader(*(pa.record_batch({"n": [n, n]}) for n in range(600)))))
+
+    assert len(out.splitlines()) == 101
+    assert capsys.readouterr().err == "1,200 rows, 100 shown: --limit 0 for all\n"
+
+
+def test_records_have_a_line_for_each_column(written: Any) -> None:
+    assert written(table(group=["a", None], size_bytes=[1, 2]), Output.record).splitlines() == [
+        *("row 1", "group       a", "size_bytes  1", ""),
+        *("row 2", "group       -", "size_bytes  2", ""),
+    ]
+
+
+def test_a_pipe_has_no_rule_of_dashes_for_a_long_cell(written: Any) -> None:
+    lines = written(table(key=["k" * 5000, "k"], n=[1, 2]), Output.table).splitlines()
+
+    assert (len(lines[1]), len(lines[2]), len(lines[3])) == (83, 5003, 83)
+
+
+def test_a_pipe_is_as_wide_as_columns_says(written: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+
+    out = written(table(**{f"column_number_{n}": [n, n + 1] for n in range(9)}), Output.table)
+    assert max(map(len, out.splitlines())) <= 60
+
+
+# Rows and columns that the user wants
+
+
+@pytest.mark.parametrize("output", [Output.table, Output.csv, Output.json, Output.jsonl])
+def test_a_selection_holds_for_every_output(written: Any, output: Output) -> None:
+    rows = table(group=["a", "b", "c", "d"], n=[4, 3, 2, 1], more=[0, 0, 0, 0])
+    with selecting(Selection(Where("n > 1"), (("n", False),), ("n", "group"), 2)):
+        out = written(rows, output)
+
+    expected = {
+        Output.table: "n  group\n-  -----\n2  c\n3  b\n",
+        Output.csv: "n,group\n2,c\n3,b\n",
+        Output.json: '[\n{"n":2,"group":"c"},\n{"n":3,"group":"b"}\n]\n',
+        Output.jsonl: '{"n":2,"group":"c"}\n{"n":3,"group":"b"}\n',
+    }
+    assert out == expected[output]
+
+
+def test_a_selection_reaches_parquet(tmp_path: Path) -> None:
+    with selecting(Selection(sort=(("n", True),), columns=("n",), limit=1)):
+        render(table(n=[1, 3, 2], more=[0, 0, 0]), output=Output.parquet, output_file=tmp_path / "rows.parquet")
+
+    assert pq.read_table(tmp_path / "rows.parquet").to_pylist() == [{"n": 3}]
+
+
+def test_a_limit_reads_no_further(written: Any) -> None:
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"n": [1, 2]})
+        yield pa.record_batch({"n": [3]})
+        raise EvidenceError("read too far")
+
+    with selecting(Selection(limit=2)):
+        assert written(pa.RecordBatchReader.from_batches(pa.schema([("n", pa.int64())]), batches()), Output.jsonl) == '{"n":1}\n{"n":2}\n'
+
+
+def test_an_unknown_column_is_refused_with_a_similar_one(written: Any) -> None:
+    with selecting(Selection(columns=("comitted_offset",))), pytest.raises(RequestError, match=r"Did you mean committed_offset\?"):
+        written(table(committed_offset=[1], n=[2]), Output.csv)
 
 
 def test_a_terminal_gets_colours_only_where_they_are_wanted(shown: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -396,6 +501,7 @@ import pyarrow as pa
 from exhume.cli.destination import quiet_when_reader_leaves
 from exhume.cli.options import Output
 from exhume.cli.render import render
+from exhume.cli.selection import Selection, selecting
 batch = pa.record_batch({"n": list(range(1000)), "text": [f"{n * 7919:x}" for n in range(1000)]})
 endless = pa.RecordBatchReader.from_batches(batch.schema, iter(lambda: batch, None))
 with quiet_when_reader_leaves():

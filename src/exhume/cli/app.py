@@ -18,7 +18,9 @@ import typer
 
 from exhume._version import __version__
 from exhume.cli import without_pandas
+from exhume.cli.panels import EXPLAIN, LOOK, REPAIR, SET_UP, PanelCommand, PanelGroup, help_width
 from exhume.cli.run import Interrupted
+from exhume.cli.table_options import with_table_options
 from exhume.errors import ExhumeError, RequestError
 from exhume.escape import printable
 
@@ -27,11 +29,14 @@ EXIT_WRONG_REQUEST, EXIT_UNREADABLE, EXIT_INTERRUPTED = 2, 3, 130
 # Some versions of typer vendor click; the base class is the same in both.
 _UsageError: Any = typer.BadParameter.__base__
 
-#: The commands in the order of `--help`; the function of `load-check` is `load_check.load_check_command`.
-_COMMANDS = (
-    *("inspect", "dump", "state", "load-check", "releases", "diff", "explain", "history", "rebalances", "owners", "timeline", "diagnose"),
-    *("assignments", "expiry", "why", "transactions", "growth", "reset-plan", "report", "export", "demo"),
-)
+#: The commands in the order of `--help`, by its parts; the function of `load-check` is `load_check.load_check_command`.
+_PANELS: dict[str, tuple[str, ...]] = {
+    LOOK: ("inspect", "dump", "growth", "transactions", "state", "diff", "load-check", "releases"),
+    EXPLAIN: ("diagnose", "explain", "why", "history", "rebalances", "timeline", "owners", "assignments", "expiry", "report"),
+    REPAIR: ("reset-plan", "export"),
+    SET_UP: ("demo",),
+}
+_COMMANDS = tuple(name for names in _PANELS.values() for name in names)
 #: The former name of `export`, for scripts.
 _EXPORT = "batch"
 _LAB = "lab"
@@ -44,7 +49,9 @@ def _show_version(wanted: bool) -> None:
 
 
 def _options(
-    _version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")] = False,
+    _version: Annotated[
+        bool, typer.Option("--version", "-V", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
 ) -> None:
     pass
 
@@ -54,20 +61,30 @@ def command_line(only: str | None = None) -> typer.Typer:
     app = typer.Typer(
         name="exhume",
         help="Forensics and replay for Kafka's group coordinator, from the bytes of __consumer_offsets. exhume opens evidence read-only.",
+        epilog="Begin with: exhume diagnose PATH",
+        cls=PanelGroup,
         no_args_is_help=True,
         add_completion=False,
         # Plain help: importing rich doubles the time of `--help`.
         rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": help_width()},
         callback=_options,
     )
-    for name in (*_COMMANDS, _EXPORT):
-        if only in (None, name):
-            module = "export" if name == _EXPORT else name.replace("-", "_")
-            app.command(name=name, hidden=name == _EXPORT)(getattr(import_module(f"exhume.cli.{module}"), f"{module}_command"))
-    if only in (None, _LAB):
-        app.add_typer(import_module("exhume.cli.lab").app, name=_LAB)
+    for panel, names in _PANELS.items():
+        for name in names:
+            if only in (None, name):
+                _add(app, name, name, panel)
+        if panel == SET_UP and only in (None, _LAB):
+            app.add_typer(import_module("exhume.cli.lab").app, name=_LAB, rich_help_panel=panel)
+    if only in (None, _EXPORT):
+        _add(app, _EXPORT, "export", REPAIR, hidden=True)
     return app
+
+
+def _add(app: typer.Typer, name: str, module: str, panel: str, *, hidden: bool = False) -> None:
+    module = module.replace("-", "_")
+    command = with_table_options(getattr(import_module(f"exhume.cli.{module}"), f"{module}_command"))
+    app.command(name=name, cls=PanelCommand, hidden=hidden, rich_help_panel=panel)(command)
 
 
 _is_interrupted = Event()

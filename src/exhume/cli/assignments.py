@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from exhume.cli.notes import note
 from exhume.cli.options import AtOffset, AtTime, CsvRaw, EvidencePaths, Groups, Output, OutputFile, OutputOption, TempDir, record_offsets
 
 
@@ -114,5 +115,5 @@ def assignments_command(
             columns = _SHOWN[wanted[0]]
             render(tables[wanted[0]], output=output, output_file=output_file, csv_raw=csv_raw, columns=columns, evidence=paths)
         if output is Output.table:
-            typer.echo(assignments_sentence(found.verdicts), err=True)
+            note(assignments_sentence(found.verdicts))
         tell(topic.findings)

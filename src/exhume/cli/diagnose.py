@@ -18,7 +18,8 @@ from exhume.cli.detector_options import (
     WrittenBy,
     detector_inputs,
 )
-from exhume.cli.options import CsvRaw, EvidencePaths, Groups, Output, OutputFile, OutputOption, TempDir
+from exhume.cli.notes import counted, note
+from exhume.cli.options import PEOPLE, CsvRaw, EvidencePaths, Groups, Output, OutputFile, OutputOption, TempDir
 
 if TYPE_CHECKING:
     from exhume.findings import Findings
@@ -111,7 +112,7 @@ def diagnose_command(
     Example: exhume diagnose data/ --min-severity info --end-offsets ends.txt
     """
     from exhume.analysis.detectors.headlines import headlines, ranked
-    from exhume.cli.render import refuse_unfit, render
+    from exhume.cli.render import refuse_unfit, render, wants_list
     from exhume.cli.run import EXIT_DAMAGE, opened, tell
 
     refuse_unfit(None, output=output, output_file=output_file, evidence=paths)
@@ -122,22 +123,29 @@ def diagnose_command(
         is_whole = show_all or undecided or bool(codes) or output is not Output.table
         rows = shown if is_whole else headlines(shown)
         columns = _SHOWN if is_whole else _HEADLINES
-        render(rows, output=output, output_file=output_file, csv_raw=csv_raw, columns=columns, evidence=paths)
-        if output is Output.table:
-            _tell_rest(found, rows.num_rows, shown.num_rows)
+        if wants_list(output, output_file):
+            from exhume.cli.findings_list import write_findings
+
+            write_findings(rows)
+        else:
+            render(rows, output=output, output_file=output_file, csv_raw=csv_raw, columns=columns, evidence=paths)
+        if output in PEOPLE:
+            _tell_rest(found, min_severity.value, rows.num_rows, shown.num_rows, with_undecided=undecided or bool(codes))
         tell(topic.findings)
         if fail_on is not FailOn.never and len(found.at_least(Severity(fail_on.value).value)):
             raise typer.Exit(EXIT_DAMAGE)
 
 
-def _tell_rest(found: Findings, shown: int, wanted: int) -> None:
+def _tell_rest(found: Findings, lowest: str, shown: int, wanted: int, *, with_undecided: bool) -> None:
     """Print the number of findings that are not shown on standard error."""
-    undecided = sum(finding.confidence == "undecidable" for finding in found)
-    parts = [f"{len(found)} findings, {shown} shown"]
-    if undecided:
-        parts.append(f"{undecided} could not be decided (--undecided shows why)")
+    decided = sum(finding.confidence != "undecidable" for finding in found)
+    undecided = len(found) - decided
+    loud = len(found.at_least(Severity(lowest).value))
+    parts = [f"{counted(loud, 'finding')} at {lowest} or above" if loud else f"nothing at {lowest} or above"]
     if wanted > shown:
-        parts.append(f"--all shows {wanted - shown} more")
-    if len(found) - undecided > wanted:
-        parts.append("--min-severity info shows all")
-    typer.echo("; ".join(parts), err=True)
+        parts.append(f"{wanted - shown} more with --all")
+    if decided > loud:
+        parts.append(f"{counted(decided - loud, 'note')} (--min-severity info)")
+    if undecided and not with_undecided:
+        parts.append(f"{undecided} {'checks lack' if undecided > 1 else 'check lacks'} input (--undecided)")
+    note(" · ".join(parts))

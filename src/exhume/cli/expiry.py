@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from exhume.cli.notes import note
 from exhume.cli.options import CsvRaw, EvidencePaths, Groups, Now, Output, OutputFile, OutputOption, Release, Retention, TempDir
 
 _SHOWN = ("kind", "group", "topic", "partition", "committed_offset", "rule", "base_timestamp_ms", "expires_at_ms", "is_past_due", "reason")
@@ -36,7 +37,6 @@ def expiry_command(
     from exhume.analysis.forecast import forecast_sentence
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
-    from exhume.escape import printable
 
     refuse_unfit(None, output=output, output_file=output_file, evidence=paths)
     with opened(paths, temp_dir=temp_dir) as topic:
@@ -44,5 +44,5 @@ def expiry_command(
         answer, columns = (expiry.tombstones, _SHOWN_TOMBSTONES) if as_records else (expiry.forecast, _SHOWN)
         render(answer, output=output, output_file=output_file, csv_raw=csv_raw, columns=columns, evidence=paths)
         if output is Output.table and not as_records:
-            typer.echo(printable(forecast_sentence(expiry.forecast)), err=True)
+            note(forecast_sentence(expiry.forecast))
         tell(topic.findings)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from exhume.cli.notes import note
 from exhume.cli.options import CsvRaw, EvidencePaths, NoVerify, Now, Output, OutputFile, OutputOption, TempDir
 
 if TYPE_CHECKING:
@@ -81,5 +82,5 @@ def growth_command(
         columns = _OF_PARTITIONS if by is By.PARTITION else ("replica", "offsets_partition", _LABELS[by], *_MEASURES)
         render(answer, output=output, output_file=output_file, csv_raw=csv_raw, columns=columns, evidence=paths)
         if output is Output.table:
-            typer.echo(growth_sentence(growth), err=True)
+            note(growth_sentence(growth))
         tell(topic.findings)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from exhume.cli.notes import note
 from exhume.cli.options import CsvRaw, EvidencePaths, Include, NoVerify, Output, OutputFile, OutputOption, TempDir
 
 #: The tables and columns for a terminal, in this order; --table and --output json have all of them.
@@ -93,7 +94,7 @@ def inspect_command(
             render(shown, output=output, output_file=output_file, columns=_SHOWN, evidence=paths)
             more = [name for name, content in tables.items() if name not in _SHOWN and content.num_rows]
             if more:
-                typer.echo(f"more with --table: {', '.join(more)}", err=True)
+                note(f"more with --table: {', '.join(more)}")
         else:
             render(tables, output=output, output_file=output_file, csv_raw=csv_raw, evidence=paths)
         tell(topic.findings)

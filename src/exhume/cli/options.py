@@ -9,19 +9,25 @@ from typing import Annotated, TypedDict
 
 import typer
 
+from exhume.cli.panels import LOADING, OUTPUT
 from exhume.durations import parse_duration
 from exhume.errors import RequestError
 from exhume.moments import Clock, parse_moment
 
 
 class Output(StrEnum):
-    """The format of an answer: `table` for people, the others for programs."""
+    """The format of an answer: `table` or `record` for people, the others for programs."""
 
     table = "table"
+    record = "record"
     json = "json"
     jsonl = "jsonl"
     csv = "csv"
     parquet = "parquet"
+
+
+#: The formats for people. The others have all columns, and times as numbers.
+PEOPLE = (Output.table, Output.record)
 
 
 class ClockOption(StrEnum):
@@ -56,6 +62,7 @@ TempDir = Annotated[
         "--temp-dir",
         metavar="DIR",
         help="The directory for unpacked archives and fetched segments.",
+        rich_help_panel=LOADING,
         show_default="the system's",
     ),
 ]
@@ -69,16 +76,26 @@ Include = Annotated[
     ),
 ]
 
-NoVerify = Annotated[bool, typer.Option("--no-verify", help="Do not check the checksums of batches.")]
+NoVerify = Annotated[bool, typer.Option("--no-verify", help="Do not check the checksums of batches.", rich_help_panel=LOADING)]
 
-OutputOption = Annotated[Output, typer.Option("--output", help="The format of the answer.")]
+OutputOption = Annotated[Output, typer.Option("--output", "-o", help="The format of the answer.", rich_help_panel=OUTPUT)]
 OutputFile = Annotated[
     Path | None,
-    typer.Option("--output-file", metavar="FILE", help="Write the answer to this file instead of standard output.", show_default=False),
+    typer.Option(
+        "--output-file",
+        metavar="FILE",
+        help="Write the answer to this file instead of standard output.",
+        rich_help_panel=OUTPUT,
+        show_default=False,
+    ),
 ]
 CsvRaw = Annotated[
     bool,
-    typer.Option("--csv-raw", help="Write CSV cells unchanged: without a quote before formulas, without escapes for control characters."),
+    typer.Option(
+        "--csv-raw",
+        help="Write CSV cells unchanged: without a quote before formulas, without escapes for control characters.",
+        rich_help_panel=OUTPUT,
+    ),
 ]
 
 FromOffset = Annotated[
@@ -233,24 +250,24 @@ def chosen_moment(at_offset: list[str] | None, at_time_ms: int | None, clock: Cl
 
 Groups = Annotated[
     list[str] | None,
-    typer.Option("--group", parser=typed_name, metavar="GROUP", help="Only this group. Repeatable.", show_default=False),
+    typer.Option("--group", "-g", parser=typed_name, metavar="GROUP", help="Only this group. Repeatable.", show_default=False),
 ]
-Group = Annotated[str, typer.Option("--group", parser=typed_name, metavar="GROUP", help="The group.", show_default=False)]
+Group = Annotated[str, typer.Option("--group", "-g", parser=typed_name, metavar="GROUP", help="The group.", show_default=False)]
 Topic = Annotated[
     str | None,
-    typer.Option("--topic", parser=typed_name, metavar="TOPIC", help="Only commits for this topic.", show_default=False),
+    typer.Option("--topic", "-t", parser=typed_name, metavar="TOPIC", help="Only commits for this topic.", show_default=False),
 ]
 Partition = Annotated[
     int | None,
-    typer.Option("--partition", min=0, metavar="N", help="Only commits for this partition of a topic.", show_default=False),
+    typer.Option("--partition", "-p", min=0, metavar="N", help="Only commits for this partition of a topic.", show_default=False),
 ]
 Topics = Annotated[
     list[str] | None,
-    typer.Option("--topic", parser=typed_name, metavar="TOPIC", help="Only this topic. Repeatable.", show_default=False),
+    typer.Option("--topic", "-t", parser=typed_name, metavar="TOPIC", help="Only this topic. Repeatable.", show_default=False),
 ]
 Partitions = Annotated[
     list[int] | None,
-    typer.Option("--partition", min=0, metavar="N", help="Only this partition of a topic. Repeatable.", show_default=False),
+    typer.Option("--partition", "-p", min=0, metavar="N", help="Only this partition of a topic. Repeatable.", show_default=False),
 ]
 OffsetsPartitions = Annotated[
     list[int] | None,

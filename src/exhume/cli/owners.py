@@ -41,9 +41,9 @@ _SHOWN = (
 
 def owners_command(
     paths: EvidencePaths,
-    topic: Annotated[str, typer.Option("--topic", parser=typed_name, metavar="TOPIC", help="The topic.", show_default=False)],
+    topic: Annotated[str, typer.Option("--topic", "-t", parser=typed_name, metavar="TOPIC", help="The topic.", show_default=False)],
     partition: Annotated[
-        int | None, typer.Option("--partition", min=0, metavar="N", help="Only this partition of the topic.", show_default=False)
+        int | None, typer.Option("--partition", "-p", min=0, metavar="N", help="Only this partition of the topic.", show_default=False)
     ] = None,
     groups: Groups = None,
     at_offset: AtOffset = None,

@@ -8,6 +8,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from exhume.cli import notes
 from exhume.escape import printable
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Progress:
         self.label = printable(label)
         self.total_bytes = total_bytes
         self.done_bytes = 0
-        self._is_watched = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._is_watched = notes.are_wanted() and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self._started_at = time.monotonic()
         self._bar: Bar | None = None
         self._task: TaskID | None = None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import typer
-
+from exhume.cli.notes import note
 from exhume.cli.options import CsvRaw, EvidencePaths, Groups, Output, OutputFile, OutputOption, TempDir
 
 _SHOWN = (
@@ -43,12 +42,11 @@ def rebalances_command(
     from exhume.analysis.rebalances import rebalances_sentence
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
-    from exhume.escape import printable
 
     refuse_unfit(None, output=output, output_file=output_file, evidence=paths)
     with opened(paths, temp_dir=temp_dir) as topic:
         answer = topic.rebalances(groups or None)
         render(answer, output=output, output_file=output_file, csv_raw=csv_raw, columns=_SHOWN, evidence=paths)
         if output is Output.table:
-            typer.echo(printable(rebalances_sentence(answer)), err=True)
+            note(rebalances_sentence(answer))
         tell(topic.findings)

@@ -1,4 +1,4 @@
-"""Write answers: tables as text for people, as JSON, JSON lines, CSV or Parquet for programs.
+"""Write answers: tables or records as text for people, JSON, JSON lines, CSV or Parquet for programs.
 
 All formats stream: at most one batch and one page of a `RecordBatchReader` are in memory.
 """
@@ -6,7 +6,8 @@ All formats stream: at most one batch and one page of a `RecordBatchReader` are 
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -16,12 +17,14 @@ import pyarrow.types as pat
 from exhume.cli.arrow_json import dump, is_json
 from exhume.cli.destination import Sink, open_destination, refuse_inside
 from exhume.cli.lines import csv_lines, json_lines
-from exhume.cli.options import Output
+from exhume.cli.notes import note
+from exhume.cli.options import PEOPLE, Output
+from exhume.cli.selection import check, current, selected
+from exhume.cli.tables import wants_width
 from exhume.errors import RequestError
 
 Source: TypeAlias = pa.Table | pa.RecordBatchReader
 
-_ROWS_AT_ONCE = 4096
 _ROW_GROUP_ROWS = 128 * 1024
 _ROW_GROUP_BYTES = 64 * 1024 * 1024
 
@@ -40,13 +43,15 @@ def render(
 
     Args:
         tables: a table, a reader, or a mapping of names to them. A reader is read once, to its end.
-        output: `table`, `json` (one table: an array; several: an object of arrays), `jsonl` (an object per line), `csv`, `parquet`.
+        output: `table`, `record` (a block for each row, with all columns);
+            `json` (one table: an array; several: an object of arrays), `jsonl` (an object per line), `csv`, `parquet`.
         output_file: written aside, then renamed into place; None is standard output. For Parquet of several tables: a directory,
             which gets `<name>.parquet` each.
         csv_raw: leave CSV cells as they are. Else a cell that a spreadsheet would run as a formula starts with `'`, and characters
             that do not show come out as escapes.
         title: a line above a single `table`.
-        columns: what `table` shows, in this order, by table name where there are several; None is all. The others always get all.
+        columns: what `table` shows, in this order, by table name where there are several; None is all. The others always get all. The
+            options of the user come before it, see `selection`.
         evidence: what must not be written to.
 
     Raises:
@@ -54,6 +59,11 @@ def render(
     """
     several = tables if isinstance(tables, Mapping) else None
     refuse_unfit(several, output=output, output_file=output_file, evidence=evidence)
+    if current().is_given:
+        check(several if several is not None else {"": tables})
+    if output not in PEOPLE:
+        tables = _for_programs(tables) if several is None else {name: _for_programs(source) for name, source in several.items()}
+        several = tables if isinstance(tables, Mapping) else None
     if several is not None and output is Output.parquet and output_file is not None:
         for name, source in several.items():
             with open_destination(output_file / f"{name}.parquet", evidence=evidence) as sink:
@@ -61,8 +71,9 @@ def render(
         return
     with open_destination(output_file, evidence=evidence) as sink:
         match output:
-            case Output.table:
-                _write_tables(tables, sink, title=title, columns=columns, to_stdout=output_file is None)
+            case Output.table | Output.record:
+                as_records = output is Output.record
+                _write_tables(tables, sink, as_records=as_records, title=title, columns=columns, to_stdout=output_file is None)
             case Output.json:
                 _write_json(tables, sink)
             case Output.jsonl:
@@ -71,6 +82,11 @@ def render(
                 _write_csv(tables, sink, raw=csv_raw)
             case Output.parquet:
                 _write_parquet(tables, sink)
+
+
+def wants_list(output: Output, output_file: Path | None) -> bool:
+    """Return True if a person at a terminal gets the form of this command for people, not rows and columns of a table."""
+    return output is Output.table and output_file is None and (sys.stdout.isatty() or wants_width()) and not current().is_given
 
 
 def refuse_unfit(several: Collection[str] | None, *, output: Output, output_file: Path | None, evidence: Iterable[Path | str] = ()) -> None:
@@ -103,42 +119,52 @@ def _batches_of(source: Source) -> Iterator[pa.RecordBatch]:
     return iter(source.to_batches() if isinstance(source, pa.Table) else source)
 
 
-def _batches(source: Source) -> Iterator[pa.RecordBatch]:
-    """The rows in batches that are small enough for Python objects."""
-    for batch in _batches_of(source):
-        for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
-            yield batch.slice(start, _ROWS_AT_ONCE)
-
-
 def _write_tables(
     tables: Mapping[str, Source] | Source,
     sink: Sink,
     *,
+    as_records: bool,
     title: str | None,
     columns: Sequence[str] | Mapping[str, Sequence[str]] | None,
     to_stdout: bool,
 ) -> None:
-    if to_stdout and sys.stdout.isatty():
-        # Half of the modules of rich are for terminals alone.
-        from exhume.cli.terminal import terminal_text as format_table
-    else:
-        from exhume.cli.tables import plain_text as format_table
+    is_terminal = to_stdout and sys.stdout.isatty()
+    format_table = _format_for(as_records=as_records, to_stdout=to_stdout, is_terminal=is_terminal)
     encoding = sys.stdout.encoding if to_stdout else "utf-8"
     named: list[tuple[str | None, Source]] = list(tables.items()) if isinstance(tables, Mapping) else [(title, tables)]
     for number, (name, source) in enumerate(named):
         if number:
             sink.write(b"\n")
-        wanted = columns.get(name or "") if isinstance(columns, Mapping) else columns
-        schema, batches = _selected(source, wanted)
-        for text in format_table(schema, batches, name):
+        wanted = None if as_records else columns.get(name or "") if isinstance(columns, Mapping) else columns
+        chosen = selected(source, wanted, is_for_people=True, is_terminal=is_terminal)
+        for text in format_table(chosen.schema, chosen.batches, name):
             sink.write(text.encode(encoding, "backslashreplace"))
+        if rest := chosen.rest():
+            sink.flush()
+            note(f"{name}: {rest}" if name and isinstance(tables, Mapping) else rest)
 
 
-def _selected(source: Source, columns: Sequence[str] | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    if columns is None:
-        return source.schema, _batches(source)
-    names = list(columns)
-    return pa.schema([source.schema.field(name) for name in names]), (batch.select(names) for batch in _batches(source))
+def _format_for(*, as_records: bool, to_stdout: bool, is_terminal: bool) -> Callable[..., Iterator[str]]:
+    # Half of the modules of rich are for terminals alone.
+    if as_records:
+        from exhume.cli.terminal import record_text
+
+        return partial(record_text, is_terminal=is_terminal)
+    if is_terminal or (to_stdout and wants_width()):
+        from exhume.cli.terminal import terminal_text
+
+        return partial(terminal_text, is_terminal=is_terminal)
+    from exhume.cli.tables import plain_text
+
+    return plain_text
+
+
+def _for_programs(source: Source) -> Source:
+    """The rows and columns that the user wants, as a table or a reader again."""
+    if not current().is_given:
+        return source
+    chosen = selected(source, None, is_for_people=False, is_terminal=False)
+    return pa.RecordBatchReader.from_batches(chosen.schema, chosen.batches)
 
 
 def _write_json(tables: Mapping[str, Source] | Source, sink: Sink) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from exhume.cli.notes import note
 from exhume.cli.options import (
     AtOffset,
     AtTime,
@@ -262,4 +263,4 @@ def _render_summary(answer: GradedState, is_detailed: bool, output_file: Path | 
     if answer.completeness is not None:
         from exhume.analysis.completeness import completeness_sentence
 
-        typer.echo(completeness_sentence(answer.completeness), err=True)
+        note(completeness_sentence(answer.completeness))

@@ -1,10 +1,11 @@
 """Tables for people: times in UTC, bytes in hexadecimal, null as a dash, control characters escaped.
 
-A pipe or a file gets plain aligned columns, one row per line, without cuts. `terminal` has the tables of a terminal.
+A pipe or a file gets plain aligned columns, one row per line, without cuts. `terminal` has the tables that fit a width.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,9 @@ from exhume.escape import printable
 #: Rows per page: many, for few changes of width.
 PLAIN_PAGE_ROWS = 1000
 
+#: A longer cell moves the cells after it, instead of widening its column in all rows.
+WIDEST_COLUMN_CELLS = 80
+
 NULL = "-"
 NO_ROWS = "(no rows)"
 
@@ -31,12 +35,18 @@ class Column:
 
     name: str
     is_number: bool
+    is_time: bool
     show: Callable[[Any], str]
+
+
+def wants_width() -> bool:
+    """Return True if the environment asks for a width or for colours, also in a pipe."""
+    return os.environ.get("COLUMNS", "").isdigit() or "FORCE_COLOR" in os.environ
 
 
 def columns_of(schema: pa.Schema) -> list[Column]:
     """The columns of this schema for people."""
-    return [Column(printable(field.name), _is_number(field), _shown_by(field)) for field in schema]
+    return [Column(printable(field.name), _is_number(field), is_moment(field.name), _shown_by(field)) for field in schema]
 
 
 def shown_rows(columns: Sequence[Column], batch: pa.RecordBatch) -> list[Row]:
@@ -57,7 +67,7 @@ def plain_text(schema: pa.Schema, batches: Iterable[pa.RecordBatch], title: str 
     is_first = True
     for page in pages_of(columns, batches, PLAIN_PAGE_ROWS):
         widths = [
-            max(width, *(cells_of(NULL if cell is None else cell) for cell in cells))
+            max(width, *(min(cells_of(NULL if cell is None else cell), WIDEST_COLUMN_CELLS) for cell in cells))
             for width, cells in zip(widths, zip(*page, strict=True), strict=True)
         ]
         lines = [_line(columns, widths, row) for row in page]
@@ -123,7 +133,7 @@ def _line(columns: Sequence[Column], widths: Sequence[int], row: Row) -> str:
     cells = []
     for column, width, cell in zip(columns, widths, row, strict=True):
         text = NULL if cell is None else cell
-        padding = " " * (width - cells_of(text))
+        padding = " " * max(width - cells_of(text), 0)
         cells.append(padding + text if column.is_number else text + padding)
     return "  ".join(cells).rstrip() + "\n"
 

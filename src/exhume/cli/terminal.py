@@ -1,92 +1,127 @@
-"""Tables for a terminal: rich tables in pages, or one block per row if the columns do not fit."""
+"""Tables that fit the width of a terminal, and rows as records. `fitting` has the rules."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
-from rich import box
-from rich.console import Console, RenderableType
-from rich.table import Table
+from rich.console import Console
 from rich.text import Text
 
-from exhume.cli.tables import NO_ROWS, NULL, Column, Row, cells_of, columns_of, pages_of
+from exhume.cli.fitting import GAP_CELLS, Fit, fit, records, values_of
+from exhume.cli.tables import NO_ROWS, NULL, Column, Row, columns_of, pages_of
 from exhume.escape import printable
 
-#: Rows per page: few, to show the first rows soon.
+#: Rows per page: few, to show the first rows soon. Each page fits by itself.
 TERMINAL_PAGE_ROWS = 200
+#: The colours of cells with these words.
+_STYLES = {
+    **dict.fromkeys(("incident", "load_aborted", "load_stalled", "lost", "unexplained"), "bold red"),
+    **dict.fromkeys(("warn", "likely", "possible", "pending"), "yellow"),
+    "undecidable": "dim",
+}
+_INDENT = "    "
 
-# The width that a column needs: its name, or this much of a longer one (a time fits). With less, blocks are easier to read.
-_READABLE_CELLS = 24
-_GAP_CELLS = 3
+
+def console_for(*, is_terminal: bool) -> Console:
+    """The console of standard output: in colours on a terminal that has them, and as wide as `COLUMNS` or the terminal."""
+    with_colors = is_terminal or "FORCE_COLOR" in os.environ
+    return Console(file=sys.stdout, markup=False, emoji=False, highlight=False, color_system="auto" if with_colors else None)
 
 
-def terminal_text(schema: pa.Schema, batches: Iterable[pa.RecordBatch], title: str | None = None) -> Iterator[str]:
-    """The table for the terminal at standard output, page by page."""
-    console = Console(file=sys.stdout, markup=False, emoji=False, highlight=False)
+def terminal_text(
+    schema: pa.Schema, batches: Iterable[pa.RecordBatch], title: str | None = None, *, is_terminal: bool = True
+) -> Iterator[str]:
+    """The table at the width of the terminal, page by page."""
+    console = console_for(is_terminal=is_terminal)
     columns = columns_of(schema)
     if title is not None:
-        yield _captured(console, Text(printable(title), style="bold"))
+        yield _captured(console, [Text(printable(title), style="bold underline")])
+    is_empty = True
+    for page in pages_of(columns, batches, TERMINAL_PAGE_ROWS):
+        fitted = fit(columns, page, console.width)
+        if fitted is None:
+            yield _captured(console, [_one_row(columns, page)], soft_wrap=False)
+        else:
+            yield _captured(console, _fitted(console, columns, fitted))
+        is_empty = False
+    if is_empty:
+        yield _captured(console, [Text(NO_ROWS, style="dim")])
+
+
+def record_text(schema: pa.Schema, batches: Iterable[pa.RecordBatch], title: str | None = None, *, is_terminal: bool) -> Iterator[str]:
+    """Each row as a block of lines, a column in each."""
+    console = console_for(is_terminal=is_terminal)
+    columns = columns_of(schema)
+    if title is not None:
+        yield _captured(console, [Text(printable(title), style="bold underline")])
+    name_cells = max((len(column.name) for column in columns), default=0)
     row_count = 0
     for page in pages_of(columns, batches, TERMINAL_PAGE_ROWS):
-        widths = _readable_widths(columns, page)
-        if sum(widths) + _GAP_CELLS * len(widths) <= console.width:
-            yield _captured(console, _rich_table(columns, widths, page))
-        else:
-            for number, row in enumerate(page, start=row_count + 1):
-                yield _captured(console, Text(f"row {number}", style="bold"), _rich_block(columns, row), Text())
-        row_count += len(page)
+        lines: list[Text] = []
+        for record in records(columns, page):
+            row_count += 1
+            lines.append(Text(f"row {row_count}", style="bold"))
+            for name, cell in record:
+                lines.append(Text.assemble((f"{name:<{name_cells}}  ", "dim"), _cell(cell)))
+            lines.append(Text())
+        yield _captured(console, lines)
     if not row_count:
-        yield _captured(console, Text(NO_ROWS, style="dim"))
+        yield _captured(console, [Text(NO_ROWS, style="dim")])
 
 
-def _readable_widths(columns: Sequence[Column], page: Sequence[Row]) -> list[int]:
-    widest = (max(cells_of(cell or NULL) for cell in cells) for cells in zip(*page, strict=True))
-    words = (max(map(cells_of, _words(column.name))) for column in columns)
-    return [max(word, min(width, _READABLE_CELLS)) for word, width in zip(words, widest, strict=True)]
+def _one_row(columns: Sequence[Column], page: Sequence[Row]) -> Text:
+    count = f"{len(page)} equal rows: " if len(page) > 1 else ""
+    return Text(count + values_of(columns, page[0]))
 
 
-def _words(name: str) -> list[str]:
-    """The words of a column's name, each with its underscore: a narrow heading may break between them."""
-    return [word for word in name.replace("_", "_ ").split(" ") if word] or [name]
+def _fitted(console: Console, columns: Sequence[Column], fitted: Fit) -> Iterator[Text]:
+    if fitted.notes:
+        yield from Text("; ".join(fitted.notes), style="dim").wrap(console, console.width)
+    are_numbers = [columns[place].is_number for place in fitted.columns]
+    heads = [head.split("\n") for head in fitted.heads]
+    most = max((len(lines) for lines in heads), default=0)
+    for number in range(most):
+        # The last lines of all headings are beside each other, next to the rows.
+        cells = [Text(lines[number - most] if number >= most - len(lines) else "", style="bold") for lines in heads]
+        yield _line(cells, fitted.widths, are_numbers)
+    for row in fitted.rows:
+        folded = [
+            cell.wrap(console, width) if cell.cell_len > width else [cell]
+            for cell, width in zip((_cell(row[place]) for place in fitted.columns), fitted.widths, strict=True)
+        ]
+        for number in range(max((len(lines) for lines in folded), default=0)):
+            yield _line([lines[number] if number < len(lines) else Text() for lines in folded], fitted.widths, are_numbers)
+        for place in fitted.below:
+            if row[place] is not None:
+                label = "" if place == fitted.below[0] else f"{columns[place].name}: "
+                for line in Text(f"{label}{row[place]}").wrap(console, max(console.width - len(_INDENT), 1)):
+                    yield Text(_INDENT) + line
+    legend = [Text.assemble((short, "bold"), " is ", whole) for short, whole in fitted.legend.items()]
+    if legend:
+        yield from Text("; ", style="dim").join(legend).wrap(console, console.width)
 
 
-def _folded(name: str, width: int) -> str:
-    lines = [""]
-    for word in _words(name):
-        if cells_of(lines[-1] + word) > width and lines[-1]:
-            lines.append("")
-        lines[-1] += word
-    return "\n".join(lines)
+def _line(cells: Sequence[Text], widths: Sequence[int], are_numbers: Sequence[bool]) -> Text:
+    line = Text()
+    for number, (cell, width, is_number) in enumerate(zip(cells, widths, are_numbers, strict=True)):
+        cell.rstrip()
+        padding = " " * max(width - cell.cell_len, 0)
+        line.append(" " * GAP_CELLS if number else "")
+        line.append_text(Text(padding) + cell if is_number else cell + Text(padding))
+    line.rstrip()
+    return line
 
 
-def _rich_table(columns: Sequence[Column], widths: Sequence[int], page: Sequence[Row]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for column, width in zip(columns, widths, strict=True):
-        head = Text(_folded(column.name, width))
-        table.add_column(head, justify="right" if column.is_number else "left", overflow="fold", min_width=width)
-    for row in page:
-        table.add_row(*(_rich_cell(cell) for cell in row))
-    return table
+def _cell(cell: str | None) -> Text:
+    return Text(NULL, style="dim") if cell is None else Text(cell, style=_STYLES.get(cell, ""))
 
 
-def _rich_block(columns: Sequence[Column], row: Row) -> Table:
-    block = Table.grid(padding=(0, 2))
-    block.add_column(no_wrap=True)
-    block.add_column(overflow="fold")
-    for column, cell in zip(columns, row, strict=True):
-        block.add_row(Text(column.name, style="dim"), _rich_cell(cell))
-    return block
-
-
-def _rich_cell(cell: str | None) -> Text:
-    return Text(NULL, style="dim") if cell is None else Text(cell)
-
-
-def _captured(console: Console, *parts: RenderableType) -> str:
+def _captured(console: Console, parts: Iterable[Text], *, soft_wrap: bool = True) -> str:
     # Captured, not printed: rich ends the program with status 1 if the reader has closed the pipe.
     with console.capture() as captured:
         for part in parts:
-            console.print(part)
+            console.print(part, soft_wrap=soft_wrap)
     return captured.get()

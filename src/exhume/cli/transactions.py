@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from exhume.cli.notes import note
 from exhume.cli.options import CsvRaw, EvidencePaths, NoVerify, Output, OutputFile, OutputOption, TempDir, parse_retention
 from exhume.durations import DEFAULT_MAX_TIMEOUT_MS
 
@@ -88,5 +89,5 @@ def transactions_command(
         answer = found.table if table is TransactionsTable.transactions else found.partitions
         render(answer, output=output, output_file=output_file, csv_raw=csv_raw, columns=_SHOWN[table], evidence=paths)
         if output is Output.table:
-            typer.echo(transactions_sentence(found), err=True)
+            note(transactions_sentence(found))
         tell(topic.findings)
