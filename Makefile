@@ -7,7 +7,7 @@ PYTHON ?= python3
 # More for pytest, such as: make test PYTEST_ARGS="-k tombstone"
 PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 # The tests that `make test` leaves to `make test-all`.
-LEFT_OUT := spark or broker or slow or corpus
+LEFT_OUT := spark or broker or slow or corpus or browser
 # The Kafka releases that `make jars` fetches: those whose brokers and tools the tests start.
 RELEASES ?= 4.4.0 4.3.0 4.0.0 3.9.1 2.8.2 1.1.1 0.10.2.2
 # The Pythons that `make wheel` tries the wheel with.
@@ -23,6 +23,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 JARS := $(if $(EXHUME_JARS),$(EXHUME_JARS),.jars)
 
 GET_PYTHON := Debian, Ubuntu: apt-get install python3 python3-venv. macOS: brew install python. Another one: make PYTHON=/path/to/python3.12
+GET_CHROMIUM := Debian: apt-get install chromium. Elsewhere: any Chromium or Chrome, with its path in EXHUME_CHROMIUM
 GET_JAVA := Debian, Ubuntu: apt-get install openjdk-17-jre-headless. macOS: brew install openjdk@17
 
 .DEFAULT_GOAL := help
@@ -37,9 +38,11 @@ demo: $(VENV)/.package ## install, and reconstruct a real broker's log that come
 test: $(VENV)/.test ## run the tests that need nothing but Python, in a few minutes
 	EXHUME_EXAMPLES=$${EXHUME_EXAMPLES:-0.25} $(BIN)/pytest -m "not ($(LEFT_OUT))" $(PYTEST_ARGS)
 
-test-all: $(VENV)/.test ## run all tests; those on Spark need Java 17, those that start real brokers `make jars` too
+test-all: $(VENV)/.test ## run all tests; those on Spark need Java 17, those that start real brokers `make jars` too, those of the report Chromium
 	@java -version 2>&1 | grep -Eq 'version "(1[7-9]|[2-9][0-9])' \
 	  || echo "Java 17 or later is missing: tests on Spark and those that start real brokers are skipped. $(GET_JAVA)"
+	@command -v chromium chromium-browser google-chrome > /dev/null || test -n "$$EXHUME_CHROMIUM" \
+	  || echo "Chromium is missing: tests of the report in a browser are skipped. $(GET_CHROMIUM)"
 	@missing=; for release in $(RELEASES); do test -e "$(JARS)/$$release/.done" || missing="$$missing $$release"; done; \
 	  test -z "$$missing" || echo "Not in $(JARS), so that tests that start them are skipped: Kafka$$missing. Get them with: make jars"
 	$(BIN)/pytest $(PYTEST_ARGS)

@@ -7,21 +7,24 @@ import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import TypedDict
 
 from exhume.analysis.assignment.differences import AssignedPartitionRow
 from exhume.analysis.evidence_files import EvidenceFileRow
 from exhume.analysis.explanation.page import ExplanationRow
+from exhume.analysis.growth import GrowthRow
 from exhume.analysis.owner_names import OwnerNames
 from exhume.analysis.ownership import OwnerRow
 from exhume.analysis.rebalance_rows import RebalanceRow
 from exhume.analysis.reset_plan import ResetPlanRow
 from exhume.replay.releases import profile_for
 from exhume.replay.state_tables import OffsetRow
-from exhume.report.gather import GroupTables, ReportTables
+from exhume.report.gather import DiagnosisRow, GroupTables, ReportTables, diagnosis_rows
 from exhume.report.marks import words
 from exhume.report.picture_data import time_range
 
+#: The variables of a template, or of a part of it.
+Variables = Mapping[str, object]
 #: The most rows of a table in the page; a sentence counts the rest.
 MOST_ROWS = 200
 _MOST_CELLS = 2000
@@ -38,14 +41,40 @@ _SECTIONS: Mapping[str, str] = {
 _PLAN_TITLES = {"before_rewind": "Offsets that a commit set back", "lost": "Offsets that were removed"}
 
 
-def facts(tables: ReportTables) -> dict[str, Any]:
+class OffsetLine(TypedDict):
+    """A committed offset at the end; the end offset of the topic partition and the lag are None if they are not known."""
+
+    topic: str
+    partition: int
+    committed_offset: int
+    commit_timestamp_ms: int | None
+    record_offset: int
+    end_offset: int | None
+    lag: int | None
+    owners: list[str]
+
+
+class Cell(TypedDict):
+    """A partition in the grid: letters of its members, and of the expected ones if any are."""
+
+    topic: str
+    partition: int
+    actual: list[str]
+    expected: list[str] | None
+    colour: int | None
+    differences: list[str]
+    is_different: bool
+
+
+def facts(tables: ReportTables) -> Variables:
     """The variables of the template `report.html`."""
-    diagnosis: list[dict[str, Any]] = tables.diagnosis.drop_columns(["evidence"]).to_pylist()
+    diagnosis = diagnosis_rows(tables.diagnosis)
     decided = [row for row in diagnosis if row["confidence"] != "undecidable"]
     drawn = list(dict.fromkeys(group.group for group in tables.groups))
-    others = [row for row in tables.growth.to_pylist() if row["group"] is not None and row["group"] not in drawn]
+    measured: list[GrowthRow] = tables.growth.to_pylist()
+    others = [row for row in measured if row["group"] is not None and row["group"] not in drawn]
     begin_ms, end_ms = time_range(tables)
-    numbers = {group.group: number for number, group in reversed([*enumerate(tables.groups)])}
+    numbers: dict[str | None, int] = {group.group: number for number, group in reversed([*enumerate(tables.groups)])}
     return {
         "names": drawn,
         "headlines": [_headline(row, decided, numbers) for row in decided if row["because_of"] is None and row["severity"] != "info"],
@@ -68,7 +97,7 @@ def facts(tables: ReportTables) -> dict[str, Any]:
     }
 
 
-def _headline(row: dict[str, Any], decided: Sequence[dict[str, Any]], numbers: Mapping[str, int]) -> dict[str, Any]:
+def _headline(row: DiagnosisRow, decided: Sequence[DiagnosisRow], numbers: Mapping[str | None, int]) -> Variables:
     consequences = [each for each in decided if each["because_of"] == row["rank"]]
     return row | {
         "because": consequences[:MOST_ROWS],
@@ -82,7 +111,7 @@ def _files(rows: Sequence[EvidenceFileRow]) -> list[EvidenceFileRow]:
     return sorted(rows, key=lambda row: row["kind"] != "segment")[: 5 * MOST_ROWS]
 
 
-def _group(number: int, group: GroupTables, tables: ReportTables) -> dict[str, Any]:
+def _group(number: int, group: GroupTables, tables: ReportTables) -> Variables:
     explanation: list[ExplanationRow] = group.explanation.to_pylist()
     sections = {name: [*rows] for name, rows in groupby(explanation, key=lambda row: row["section"])}
     rebalances: list[RebalanceRow] = group.rebalances.to_pylist()
@@ -111,12 +140,12 @@ def _group(number: int, group: GroupTables, tables: ReportTables) -> dict[str, A
     }
 
 
-def _rebalance(row: RebalanceRow) -> dict[str, Any]:
+def _rebalance(row: RebalanceRow) -> Variables:
     number = row["generation"] if row["generation"] is not None else row["group_epoch"]
     return {**row, "epoch": number, "why": words(row["causes"]) or words([row["event"]])}
 
 
-def _offsets(group: GroupTables, tables: ReportTables) -> list[dict[str, Any]]:
+def _offsets(group: GroupTables, tables: ReportTables) -> list[OffsetLine]:
     """The committed offsets at the end, with lag where the end offset is known, and the owner; the largest lag first."""
     owned: list[OwnerRow] = [row for row in group.owners.to_pylist() if row["to_record_offset"] is None and row["member_id"] is not None]
     names = OwnerNames(owned)
@@ -125,7 +154,7 @@ def _offsets(group: GroupTables, tables: ReportTables) -> list[dict[str, Any]]:
         owners.setdefault((row["topic"], row["partition"]), []).append(names.of(row) or "")
     ends = {**_live_ends(tables, group.group), **(tables.request.inputs.end_offsets or {})}
     rows: list[OffsetRow] = group.offsets.to_pylist()
-    found = [
+    found: list[OffsetLine] = [
         {
             "topic": row["topic"],
             "partition": row["partition"],
@@ -149,7 +178,7 @@ def _live_ends(tables: ReportTables, group: str) -> dict[tuple[str, int], int]:
     }
 
 
-def _grid(group: GroupTables) -> dict[str, Any] | None:
+def _grid(group: GroupTables) -> Variables | None:
     """The assignment as cells: for each partition its owners, and those expected, as letters of members."""
     if group.verdicts is None or group.assigned is None or not group.verdicts.num_rows:
         return None
@@ -168,7 +197,7 @@ def _grid(group: GroupTables) -> dict[str, Any] | None:
     }
 
 
-def _cell(row: AssignedPartitionRow, letters: Mapping[str, str]) -> dict[str, Any]:
+def _cell(row: AssignedPartitionRow, letters: Mapping[str, str]) -> Cell:
     numbers = {member: number for number, member in enumerate(letters)}
     return {
         "topic": row["topic"],
@@ -186,7 +215,7 @@ def _letter(number: int) -> str:
     return chr(ord("A") + number % 26) + (str(number // 26 + 1) if number >= 26 else "")
 
 
-def _plan(group: str, way: str, rows: Sequence[ResetPlanRow], text: str, sentences: Sequence[str]) -> dict[str, Any]:
+def _plan(group: str, way: str, rows: Sequence[ResetPlanRow], text: str, sentences: Sequence[str]) -> Variables:
     counts = Counter(row["action"] for row in rows)
     return {
         "way": way,

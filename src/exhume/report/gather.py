@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypedDict
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,12 +17,39 @@ from exhume.analysis.reset_plan import ResetPlan, TakenBack
 from exhume.arrow_rows import Origin
 from exhume.codecs.record_types import OFFSET_COMMIT_TYPES
 from exhume.errors import RequestError
-from exhume.findings import Findings
+from exhume.findings import Confidence, Findings, Severity
 from exhume.report.request import MOST_GROUPS, ReportRequest
 from exhume.topic import OffsetsTopic
 
 #: The ways to a reset plan, in the order of the report.
 PLANS: tuple[TakenBack, ...] = ("before_rewind", "lost")
+
+
+class DiagnosisRow(TypedDict):
+    """A row of `DIAGNOSIS` without the columns that a report does not show."""
+
+    rank: int
+    code: str
+    severity: Severity
+    confidence: Confidence
+    offsets_partition: int | None
+    group: str | None
+    topic: str | None
+    partition: int | None
+    first_record_offset: int | None
+    last_record_offset: int | None
+    first_timestamp_ms: int | None
+    last_timestamp_ms: int | None
+    sentence: str
+    not_excluded: str | None
+    remedy: str | None
+    because_of: int | None
+
+
+def diagnosis_rows(diagnosis: pa.Table) -> list[DiagnosisRow]:
+    """The rows of this `DIAGNOSIS`."""
+    rows: list[DiagnosisRow] = diagnosis.select([*DiagnosisRow.__annotations__]).to_pylist()
+    return rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

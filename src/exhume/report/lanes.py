@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exhume.analysis.number_columns import Int64s
+from exhume.analysis.number_columns import NONE, Int64s
 from exhume.analysis.owner_names import OwnerNames
 from exhume.analysis.ownership import OwnerRow
 from exhume.escape import printable
@@ -22,8 +22,7 @@ from exhume.int64 import LARGEST_INT64
 
 #: The kinds of bars by number. The first three have an owner.
 KINDS = ("assigned", "pending_revocation", "away", "empty", "unassigned", "removed", "unknown", "overlap", "many")
-_OVERLAP, _MANY, _FIRST_WITHOUT_OWNER = KINDS.index("overlap"), KINDS.index("many"), 3
-_NONE = -1
+_OVERLAP, _MANY = KINDS.index("overlap"), KINDS.index("many")
 _COLUMNS = ("lane", "from_ms", "to_ms", "owner", "kind", "from_record_offset", "to_record_offset", "epoch", "count", "flags")
 #: A flag of a bar: it may have begun, or have ended, earlier than its records.
 BEGAN_EARLIER, ENDED_EARLIER = 1, 2
@@ -88,14 +87,14 @@ def _names(rows: pa.Table) -> dict[str, str]:
 
 def _bars(rows: pa.Table, lane: Int64s, names: Mapping[str, str]) -> dict[str, Int64s]:
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names.values()))}
-    by_member = np.array([*(numbers[name] for name in names.values()), _NONE], dtype=np.int64)
-    place = _filled(pc.index_in(rows["member_id"], value_set=pa.array([*names], pa.string())), _NONE)
+    by_member = np.array([*(numbers[name] for name in names.values()), NONE], dtype=np.int64)
+    place = _filled(pc.index_in(rows["member_id"], value_set=pa.array([*names], pa.string())), NONE)
     holding = pc.index_in(pc.coalesce(rows["reason"], rows["holding"]), value_set=pa.array(KINDS, pa.string()))
     begin, end = _filled(rows["from_timestamp_ms"], 0), _filled(rows["to_timestamp_ms"], 0)
     began = _filled(pc.equal(rows["began"], "earlier").cast(pa.int64()), 0)
     ended = _filled(pc.equal(rows["ended"], "earlier").cast(pa.int64()), 0)
     owner = by_member[place]
-    owner[_filled(pc.is_null(rows["member_id"]).cast(pa.int64()), 0) == 1] = _NONE
+    owner[_filled(pc.is_null(rows["member_id"]).cast(pa.int64()), 0) == 1] = NONE
     return {
         "lane": lane,
         "from_ms": begin,
@@ -103,8 +102,8 @@ def _bars(rows: pa.Table, lane: Int64s, names: Mapping[str, str]) -> dict[str, I
         "owner": owner,
         "kind": _filled(holding, KINDS.index("unknown")),
         "from_record_offset": _filled(rows["from_record_offset"], 0),
-        "to_record_offset": _filled(rows["to_record_offset"], _NONE),
-        "epoch": _filled(pc.coalesce(rows["generation"], rows["group_epoch"]), _NONE),
+        "to_record_offset": _filled(rows["to_record_offset"], NONE),
+        "epoch": _filled(pc.coalesce(rows["generation"], rows["group_epoch"]), NONE),
         "count": np.ones(len(begin), dtype=np.int64),
         "flags": began * BEGAN_EARLIER + ended * ENDED_EARLIER,
     }
@@ -135,7 +134,7 @@ def _fewer(bars: dict[str, Int64s], most: int) -> dict[str, Int64s]:
     joined["to_record_offset"] = bars["to_record_offset"][last]
     joined["count"] = counts
     joined["kind"] = np.where(is_one, joined["kind"], _MANY)
-    joined["owner"] = np.where(is_one, joined["owner"], _NONE)
+    joined["owner"] = np.where(is_one, joined["owner"], NONE)
     return joined
 
 
@@ -154,27 +153,28 @@ def _with_overlaps(rows: pa.Table, bars: dict[str, Int64s], lane: Int64s) -> dic
     if not len(places):
         return bars
     columns = ["from_timestamp_ms", "to_timestamp_ms", "from_record_offset", "to_record_offset", "member_id"]
-    listed = rows.select(columns).take(places).to_pylist()
-    by_lane: dict[int, list[dict[str, Any]]] = {}
+    listed: list[OwnerRow] = rows.select(columns).take(places).to_pylist()
+    by_lane: dict[int, list[OwnerRow]] = {}
     for number, row in zip(lane[places].tolist(), listed, strict=True):
         by_lane.setdefault(number, []).append(row)
     found = [{"lane": number} | bar for number, owned in by_lane.items() for bar in _overlaps(owned)]
-    added = {name: np.array([bar.get(name, _NONE) for bar in found], dtype=np.int64) for name in _COLUMNS}
+    added = {name: np.array([bar.get(name, NONE) for bar in found], dtype=np.int64) for name in _COLUMNS}
     joined = {name: np.concatenate([bars[name], added[name]]) for name in _COLUMNS}
     order = np.lexsort((joined["kind"], joined["from_ms"], joined["lane"]))
     return {name: column[order] for name, column in joined.items()}
 
 
-def _overlaps(owned: Sequence[Mapping[str, Any]]) -> list[dict[str, int]]:
+def _overlaps(owned: Sequence[OwnerRow]) -> list[dict[str, int]]:
     """The times of one lane in which two of these intervals hold."""
     found = []
     for at, later in enumerate(owned):
         for earlier in owned[:at]:
             ends = [row["to_record_offset"] for row in (earlier, later) if row["to_record_offset"] is not None]
-            end = min(ends, default=_NONE)
-            if end != _NONE and end <= later["from_record_offset"]:
+            end = min(ends, default=NONE)
+            if end != NONE and end <= later["from_record_offset"]:
                 continue
-            begin_ms, end_ms = later["from_timestamp_ms"], min(earlier["to_timestamp_ms"], later["to_timestamp_ms"])
+            begin_ms = later["from_timestamp_ms"] or 0
+            end_ms = min(row["to_timestamp_ms"] or 0 for row in (earlier, later))
             found.append(
                 {
                     "from_ms": begin_ms,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from exhume.escape import printable
 from exhume.replay.releases import profile_for
-from exhume.report.gather import GroupTables, ReportTables
+from exhume.report.gather import DiagnosisRow, GroupTables, ReportTables, diagnosis_rows
 from exhume.report.lanes import KINDS, Lane, Lanes, lanes_of
 from exhume.report.marks import MARK_FIELDS, marks_of
 from exhume.report.positions import POINTS, Point, positions_over_time
@@ -21,7 +20,7 @@ MOST_BARS, MOST_POINTS = 90_000, 60_000
 _JUMPS = "IC-16"
 
 
-def pictures(tables: ReportTables) -> dict[str, Any]:
+def pictures(tables: ReportTables) -> Mapping[str, object]:
     """Return the data of all pictures, ready for JSON: times are milliseconds since `begin_ms`, texts are numbers of `strings`."""
     begin_ms, end_ms = time_range(tables)
     strings = Strings()
@@ -30,7 +29,7 @@ def pictures(tables: ReportTables) -> dict[str, Any]:
     groups = []
     for group in tables.groups:
         lanes = lanes_of(group.owners, MOST_BARS // share)
-        jumps = {row["last_record_offset"] for row in _findings_of(tables.diagnosis, group) if row["code"] == _JUMPS}
+        jumps = [row["last_record_offset"] or 0 for row in _findings_of(tables.diagnosis, group) if row["code"] == _JUMPS]
         moved = positions_over_time(group.history, by_producer_id=by_producer_id, jumps=jumps, most_points=MOST_POINTS // share)
         all_lanes = _with_positions(lanes, moved.points)
         end_offsets = tables.request.inputs.end_offsets or {}
@@ -90,7 +89,7 @@ def _bar_rows(lanes: Lanes, begin_ms: int) -> list[list[int]]:
     return [column.tolist() for column in bars.values()]
 
 
-def _point_rows(points: Sequence[Point], strings: Strings, begin_ms: int) -> list[list[Any]]:
+def _point_rows(points: Sequence[Point], strings: Strings, begin_ms: int) -> list[list[int | None]]:
     """The points of a lane as columns."""
     return [
         [point.time_ms - begin_ms for point in points],
@@ -98,20 +97,15 @@ def _point_rows(points: Sequence[Point], strings: Strings, begin_ms: int) -> lis
         [point.record_offset for point in points],
         [point.kind for point in points],
         [point.delta for point in points],
-        [strings.number(_committer(point)) for point in points],
+        [strings.number(point.committer) for point in points],
     ]
 
 
-def _committer(point: Point) -> str | None:
-    return None if point.committer is None else f"{point.committer} ({point.confidence})"
+def _findings_of(diagnosis: pa.Table, group: GroupTables) -> list[DiagnosisRow]:
+    return [row for row in diagnosis_rows(diagnosis) if row["group"] == group.group and row["offsets_partition"] in (None, group.origin[1])]
 
 
-def _findings_of(diagnosis: pa.Table, group: GroupTables) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = diagnosis.drop_columns(["evidence"]).to_pylist()
-    return [row for row in rows if row["group"] == group.group and row["offsets_partition"] in (None, group.origin[1])]
-
-
-def _flags(diagnosis: pa.Table, group: GroupTables, strings: Strings, begin_ms: int) -> Iterable[list[Any]]:
+def _flags(diagnosis: pa.Table, group: GroupTables, strings: Strings, begin_ms: int) -> Iterator[list[object]]:
     """The findings about the group with a time: begin, end, severity, code, sentence, rank."""
     for row in _findings_of(diagnosis, group):
         if row["confidence"] == "undecidable" or row["last_timestamp_ms"] is None:

@@ -22,7 +22,17 @@ _COMMIT, _REWIND, _REMOVED, _JUMP = range(len(POINTS))
 _READ = (
     *("replica", "offsets_partition", "record_offset", "timestamp_ms", "record_type", "topic", "partition", "is_tombstone"),
     *("committed_offset", "fate", "marker_record_offset", "marker_timestamp_ms", "committer", "committer_confidence"),
+    *("owner_member_id", "owner_client_id", "owner_client_host", "owner_group_instance_id"),
 )
+#: The values of `committer` in words.
+_COMMITTERS = {
+    "only_member": "by the only member",
+    "owner": "by the owner",
+    "one_of_several": "by one of its owners",
+    "member": "by a member",
+    "outside": "from outside the group",
+    "unknown": "the log does not show by which member",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +45,6 @@ class Point:
     committed_offset: int | None
     delta: int | None
     committer: str | None
-    confidence: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +86,22 @@ def _point(held: HistoryRow | None, row: HistoryRow, time_ms: int, jumps: Collec
     else:
         kind = _JUMP if row["record_offset"] in jumps else _COMMIT
     delta = None if committed is None or before is None else committed - before
-    return Point(
-        time_ms, row["record_offset"], kind, None if kind == _REMOVED else committed, delta, row["committer"], row["committer_confidence"]
-    )
+    return Point(time_ms, row["record_offset"], kind, None if kind == _REMOVED else committed, delta, _committer(row))
+
+
+def _committer(row: HistoryRow) -> str | None:
+    """The likely committer in words, with its confidence."""
+    if row["committer"] is None:
+        return None
+    words = _COMMITTERS.get(row["committer"], row["committer"])
+    if row["owner_member_id"] is not None and row["committer"] in ("owner", "only_member"):
+        host = (row["owner_client_host"] or "?").removeprefix("/")
+        words += (
+            f", {row['owner_client_id'] or '?'}@{host}"
+            if row["owner_group_instance_id"] is None
+            else f", #{row['owner_group_instance_id']}"
+        )
+    return f"{words} ({row['committer_confidence']})"
 
 
 def _thinned(points: Sequence[Point], most: int) -> list[Point]:

@@ -58,7 +58,7 @@ const texture = (colour, kind) => {
   if (!swatches.has(key)) {
     const tile = el("canvas", { width: 8, height: 8 }), pen = tile.getContext("2d");
     pen.fillStyle = colour; pen.fillRect(0, 0, 8, 8);
-    pen.strokeStyle = pen.fillStyle = "rgba(20,24,30,.5)"; pen.lineWidth = 1.6;
+    pen.strokeStyle = pen.fillStyle = COLOURS.includes(colour) || kind === "cross" ? "rgba(20,24,30,.5)" : css("hatch"); pen.lineWidth = 1.6;
     const lines = { stripes: [[-2, 2, 2, -2], [0, 8, 8, 0], [6, 10, 10, 6]], back: [[-2, 6, 2, 10], [0, 0, 8, 8], [6, -2, 10, 2]], cross: [[0, 8, 8, 0], [0, 0, 8, 8]] }[kind] ?? [];
     for (const [x, y, right, bottom] of lines) { pen.beginPath(); pen.moveTo(x, y); pen.lineTo(right, bottom); pen.stroke(); }
     if (kind === "dots") { pen.beginPath(); pen.arc(4, 4, 1.6, 0, 7); pen.fill(); }
@@ -167,7 +167,7 @@ class Picture {
     const pen = this.headPen, { width, label } = this;
     pen.clearRect(0, 0, width, HEAD_PX);
     this.drawTicks(pen, HEAD_PX, true);
-    pen.save(); pen.beginPath(); pen.rect(label, 0, width - label, HEAD_PX); pen.clip();
+    pen.save(); pen.beginPath(); pen.rect(label - 6, 0, width - label + 6, HEAD_PX); pen.clip();
     for (const [from, to, severity] of this.group.flags) {
       if (to < view.a || from > view.b) continue;
       pen.fillStyle = css(severity); pen.globalAlpha = 0.25;
@@ -177,7 +177,7 @@ class Picture {
     let last = -9;
     for (const mark of this.group.marks) {
       if (mark[M_TIME] < view.a || mark[M_TIME] > view.b) continue;
-      const x = this.x(mark[M_TIME]);
+      const x = Math.min(this.x(mark[M_TIME]), width - 5);
       if (x - last < 2) continue;
       last = x;
       pen.fillStyle = mark[M_STORM] ? css("warn") : css("mark");
@@ -215,7 +215,7 @@ class Picture {
     for (let at = first; at < this.lanes.length && at * height - top < this.shown; at++) {
       const y = at * height - top, lane = this.lanes[at];
       pen.save(); pen.beginPath(); pen.rect(label, y, width - label, height); pen.clip();
-      if (this.byMember) this.drawMember(pen, lane, y); else { this.drawBars(pen, lane, y); this.drawLine(pen, lane, y); }
+      if (this.byMember) this.drawMember(pen, lane, y); else this.drawBars(pen, lane, y);
       pen.restore();
       this.drawLabel(pen, at, lane, y);
     }
@@ -242,7 +242,7 @@ class Picture {
   drawBars(pen, lane, y) {
     const { bars } = this.group, { height } = this, inner = Math.max(height - (height > 6 ? 3 : 1), 1);
     const owner = filter.member ? this.group.owners.indexOf(filter.member) : this.only;
-    const seen = [];
+    const seen = [], words = [];
     for (let bar = this.starts[lane]; bar < this.starts[lane + 1]; bar++) {
       const from = bars[FROM][bar], to = from + bars[LENGTH][bar], kind = bars[KIND][bar];
       if (to < view.a || from > view.b) continue;
@@ -255,9 +255,12 @@ class Picture {
         pen.strokeStyle = css("hatch"); pen.lineWidth = 1; pen.setLineDash([3, 3]); pen.strokeRect(x + 0.5, y + 1.5, wide - 1, inner - 1); pen.setLineDash([]);
       }
       if (wide > 2 && height > 6) { pen.fillStyle = css("card"); pen.fillRect(x, y + 1, 1, inner); }
-      if (height >= 12 && wide > 16) this.drawWords(pen, bar, Math.max(x, this.label), Math.min(x + wide, this.width), y + 1 + inner / 2);
+      if (height >= 12 && wide > 16) words.push([bar, Math.max(x, this.label), Math.min(x + wide, this.width)]);
       pen.globalAlpha = 1;
     }
+    this.drawLine(pen, lane, y);
+    for (const [bar, left, right] of words) this.drawWords(pen, bar, left, right, y + 1 + inner / 2);
+    this.drawSigns(pen, lane, y);
     for (const bar of seen) {
       const x = this.x(bars[FROM][bar]), wide = Math.max(this.x(bars[FROM][bar] + bars[LENGTH][bar]) - x, 2);
       pen.fillStyle = kindFill(OVERLAP, -1); pen.fillRect(x, y, wide, height - 1);
@@ -269,11 +272,15 @@ class Picture {
     const { bars, owners } = this.group, owner = bars[OWNER][bar], kind = bars[KIND][bar];
     if (right - left < 16) return;
     pen.font = "600 11px system-ui, sans-serif"; pen.textBaseline = "middle"; pen.textAlign = "left";
-    pen.fillStyle = owner >= 0 ? "#16191d" : css("soft");
     let words = kind === MANY ? `${bars[COUNT][bar]}×` : owner < 0 ? "" : letter(owner);
     if (owner >= 0 && right - left > 150) words = `${letter(owner)}  ${owners[owner]}`;
     if (owner < 0 && kind !== MANY && kind !== REMOVED && right - left > 90) words = kind === UNKNOWN ? "not known" : "no owner";
-    if (words) pen.fillText(fit(pen, words, right - left - 8), left + 5, middle);
+    if (!words) return;
+    words = fit(pen, words, right - left - 8);
+    pen.fillStyle = owner >= 0 ? COLOURS[owner % COLOURS.length] : css("none");
+    pen.fillRect(left + 2, middle - 7, pen.measureText(words).width + 6, 14);
+    pen.fillStyle = owner >= 0 ? "#16191d" : css("ink");
+    pen.fillText(words, left + 5, middle);
   }
 
   // The committed offset as a line in its lane, between the lowest and the highest offset of the view.
@@ -285,17 +292,23 @@ class Picture {
     const py = (offset) => y + height - 4 - ((offset - low) / Math.max(high - low, 1)) * (height - 8);
     if (height >= 14) {
       const path = new Path2D();
-      let isDown = false;
+      let isDown = false, before = 0;
       for (let at = 0; at < count; at++) {
-        if (offsets[at] === null) { isDown = false; continue; }
+        if (offsets[at] === null) { if (isDown) path.lineTo(this.x(own[P_TIME][at]), before); isDown = false; continue; }
         const x = this.x(own[P_TIME][at]);
-        if (isDown) path.lineTo(x, py(offsets[at])); else path.moveTo(x, py(offsets[at]));
+        if (isDown) { path.lineTo(x, before); path.lineTo(x, py(offsets[at])); } else path.moveTo(x, py(offsets[at]));
+        before = py(offsets[at]);
         isDown = true;
       }
+      if (isDown) path.lineTo(this.x(span), before);
       pen.lineJoin = "round"; pen.strokeStyle = "rgba(255,255,255,.8)"; pen.lineWidth = 3.4; pen.stroke(path);
       pen.strokeStyle = "#1c2126"; pen.lineWidth = 1.3; pen.stroke(path);
     }
-    for (let at = 0; at < count; at++) {
+  }
+
+  drawSigns(pen, lane, y) {
+    const own = this.group.points[lane], { height } = this;
+    for (let at = 0; at < own[P_TIME].length; at++) {
       if (own[P_KIND][at] === COMMIT) continue;
       const x = this.x(own[P_TIME][at]);
       if (x < this.label - 8 || x > this.width + 8) continue;
@@ -305,8 +318,9 @@ class Picture {
 
   extent(own, end) {
     let [low, high] = [Infinity, -Infinity];
+    const inForce = own[P_TIME].findLastIndex((time) => time < view.a);
     own[P_OFFSET].forEach((offset, at) => {
-      if (offset === null || own[P_TIME][at] < view.a || own[P_TIME][at] > view.b) return;
+      if (offset === null || own[P_TIME][at] > view.b || (own[P_TIME][at] < view.a && at !== inForce)) return;
       low = Math.min(low, offset); high = Math.max(high, offset);
     });
     if (low === Infinity) { const all = own[P_OFFSET].filter((offset) => offset !== null); low = Math.min(...all.slice(0, 1), 0); high = Math.max(...all.slice(0, 1), 1); }
@@ -432,7 +446,7 @@ class Picture {
     if (!this.rows) return;
     const shown = this.group.marks.filter((mark) => mark[M_TIME] >= view.a && mark[M_TIME] <= view.b);
     const isWhole = shown.length === this.group.marks.length;
-    this.count.textContent = `${plural(shown.length, "rebalance or other event").replace("events", "events")} in this span${isWhole ? "" : ` of ${this.group.marks.length}`}${shown.length > MOST_ROWS ? `, the last ${MOST_ROWS} are listed` : ""}.`;
+    this.count.textContent = `${shown.length.toLocaleString("en")} ${shown.length === 1 ? "rebalance or other event" : "rebalances and other events"} in this span${isWhole ? "" : ` of ${this.group.marks.length}`}${shown.length > MOST_ROWS ? `, the last ${MOST_ROWS} are listed` : ""}.`;
     this.rows.replaceChildren(...shown.slice(-MOST_ROWS).map((mark) => {
       const time = el("a", { class: "moment", href: `#t=${anchor(mark[M_TIME])}&g=${this.index}` }, showTime(mark[M_TIME]));
       const cause = el("td", {}, text(mark[M_CAUSES]) || text(mark[M_EVENT]));
@@ -501,7 +515,7 @@ class Picture {
     if (delta !== null && kind !== GONE) words += ` (${delta >= 0 ? "+" : ""}${number(delta)})`;
     words += ` by record ${own[P_RECORD][at]}, ${showTime(own[P_TIME][at])}`;
     const committer = text(own[P_COMMITTER][at]);
-    return committer ? `${words}\nfrom ${committer}` : words;
+    return committer ? `${words}\n${committer}` : words;
   }
 
   tellMarks(ms, slack) {
@@ -697,7 +711,11 @@ const setView = (a, b) => {
 const zoom = (factor, at) => setView(at - (at - view.a) * factor, at + (view.b - at) * factor);
 const showView = () => {
   const isWhole = view.a === whole.a && view.b === whole.b;
-  document.getElementById("view").textContent = isWhole ? "" : `${showTime(view.a)} to ${showTime(view.b)} (${duration(view.b - view.a)})`;
+  document.getElementById("view").textContent = isWhole ? "" : viewWords();
+};
+const viewWords = () => {
+  const [from, to] = [showTime(view.a), showTime(view.b)];
+  return `${from.slice(0, 19)} to ${from.slice(0, 10) === to.slice(0, 10) ? to.slice(11, 19) : to.slice(0, 19)} (${duration(view.b - view.a)})`;
 };
 const link = (ms, group) => {
   cursor = clamp(ms, 0, span);
