@@ -38,8 +38,21 @@ def _cases(*, quick: bool, large: bool) -> Iterator[Case]:
     yield Case(
         "few-keys",
         100,
-        one_core=("floor", "crc32c package", "scan", "offsets", "state", "decode", "inspect", "diagnose", *_QUESTIONS, "plain Python"),
-        two_cores=("scan", "offsets", "state", *_COMMANDS, DUMP, *(brokers if quick else ())),
+        one_core=(
+            "floor",
+            "crc32c package",
+            "scan",
+            "offsets",
+            "state",
+            "decode",
+            "commits",
+            "sql",
+            "inspect",
+            "diagnose",
+            *_QUESTIONS,
+            "plain Python",
+        ),
+        two_cores=("scan", "offsets", "state", "commits", "sql", *_COMMANDS, DUMP, *(brokers if quick else ())),
     )
     yield Case("many-keys", 100, one_core=("floor", "scan", "offsets"), two_cores=("offsets",))
     for codec in ("lz4", "zstd"):

@@ -116,6 +116,16 @@ def _decode(log: Log) -> tuple[int, int]:
     return commits, groups
 
 
+def _decode_commits(log: Log) -> int:
+    with exhume.open(log.directory) as topic:
+        return sum(batch.num_rows for batch in topic.offset_commits())
+
+
+def _sql(log: Log) -> pa.Table:
+    with exhume.open(log.directory) as topic:
+        return topic.sql("select group, count(*) as commits from offset_commits group by 1")
+
+
 def _inspect(log: Log) -> pa.Table:
     with exhume.open(log.directory) as topic:
         return topic.inspect().tables()["partitions"]
@@ -194,6 +204,8 @@ SUBJECTS: Mapping[str, Subject] = {
     "offsets": Subject(_offsets, _live),
     "state": Subject(_state, _live),
     "decode": Subject(_decode, lambda rows: {"commit_records": rows[0], "group_records": rows[1]}),
+    "commits": Subject(_decode_commits, lambda rows: {"commit_records": rows}),
+    "sql": Subject(_sql, lambda table: {"commit_records": pc.sum(table["commits"]).as_py()}),
     "inspect": Subject(
         _inspect, lambda table: {"batches": pc.sum(table["batch_count"]).as_py(), "records": pc.sum(table["record_count"]).as_py()}
     ),

@@ -71,6 +71,10 @@ class Targets:
         yield Target("state: speed against the fastest broker's load", GIGABYTE, "two", lambda: self._against_brokers(GIGABYTE), at_least=7)
         yield Target("commits and groups to Arrow: speed", FEW, "one", lambda: self._speed(FEW, "decode", 1) / 1e6, "MB/s", at_least=250)
         yield self._ratio("commits and groups to Arrow: speed against plain Python", FEW, ("plain Python", 1), ("decode", 1), at_least=3)
+        for cores in (1, 2):
+            yield self._ratio(
+                "commits counted by group in SQL: time against the decode", FEW, ("sql", cores), ("commits", cores), at_most=2
+            )
         for log in (FEW, GIGABYTE):
             yield self._ratio(
                 "diagnose, all detectors: time against commits and groups to Arrow", log, ("diagnose", 1), ("decode", 1), at_most=5

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 import runpy
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -79,6 +80,7 @@ COMMANDS = (
     "load-check",
     "releases",
     "export",
+    "sql",
     "demo",
     "lab list",
     "lab write",
@@ -117,7 +119,7 @@ def _with_output(logs: Path, block: re.Match[str]) -> str:
     for name in _DRILL.findall(command):
         if not (logs / "drills" / name).exists():
             scenarios.write(name, logs / "drills" / name)
-    return f"{opening}$ exhume {command}\n{_run(command.split(), logs, with_notes=bool(with_notes))}{closing}"
+    return f"{opening}$ exhume {command}\n{_run(shlex.split(command), logs, with_notes=bool(with_notes))}{closing}"
 
 
 def _run(arguments: Sequence[str], directory: Path | None = None, *, with_notes: bool = False) -> str:

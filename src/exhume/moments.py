@@ -12,6 +12,8 @@ from exhume.int64 import LARGEST_INT64
 #: `append`: the record's timestamp. `commit`: the commit timestamp inside offset commits, for every other record its timestamp.
 Clock = Literal["append", "commit"]
 
+# Timeouts and intervals end in `_ms` too; only these endings name a time.
+_MOMENT_ENDINGS = ("timestamp_ms", "horizon_ms", "deadline_ms", "at_ms", "at_time_ms")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -41,6 +43,11 @@ def parse_moment(text: str) -> int:
     if not 0 <= moment_ms <= LARGEST_INT64:
         raise RequestError(f"{text!r} is {'before 1970' if moment_ms < 0 else 'beyond what Kafka can store'}; no record is that old or new")
     return moment_ms
+
+
+def is_moment(column: str) -> bool:
+    """Return True if a column of this name holds times, not durations such as `session_timeout_ms`."""
+    return column.endswith(_MOMENT_ENDINGS)
 
 
 def show_time(timestamp_ms: int) -> str:

@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exhume.cli.moments import format_ms, is_moment
+from exhume.cli.moments import format_ms
 from exhume.errors import RequestError
-from exhume.moments import parse_moment
+from exhume.moments import is_moment, parse_moment
 
 MOMENT_MS = 1_795_238_789_123
 

@@ -4,6 +4,7 @@ integers, booleans         unchanged, int64 in full
 text                       as text; invisible characters as `\uXXXX`, which a JSON reader decodes unchanged
 bytes                      base64
 arrow.json                 the JSON value itself, not a string that holds it
+times                      ISO 8601 in UTC, such as "2026-11-21T05:26:29.123Z"
 lists, structs, maps       arrays, objects, arrays of {"key", "value"}
 NaN, infinities            "NaN", "Infinity", "-Infinity": JSON has no such numbers
 """
@@ -14,6 +15,7 @@ import base64
 import json
 import math
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from exhume.cli.moments import format_ms
 from exhume.codecs.kernels.plain_json import find_other_json
 from exhume.escape import is_visible
 
@@ -70,6 +73,9 @@ def _with_others(texts: pa.StringArray, column: pa.Array, is_other: pa.BooleanAr
 
 def json_column(column: pa.Array) -> list[Any]:
     """The values of this column as `dump` takes them, null as None."""
+    if pat.is_timestamp(column.type) and column.type.unit == "ms":
+        # Python has no times after the year 9999.
+        return [None if value is None else format_ms(value).replace(" ", "T") for value in column.cast(pa.int64()).to_pylist()]
     convert = _converter(column.type)
     values: list[Any] = column.to_pylist()
     return values if convert is None else [None if value is None else convert(value) for value in values]
@@ -102,6 +108,10 @@ def is_list(arrow_type: pa.DataType) -> bool:
     return bool(pat.is_list(arrow_type) or pat.is_large_list(arrow_type) or pat.is_fixed_size_list(arrow_type))
 
 
+def _iso(value: datetime) -> str:
+    return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def _to_base64(value: bytes) -> str:
     return base64.b64encode(value).decode("ascii")
 
@@ -132,6 +142,8 @@ def _converter(arrow_type: pa.DataType) -> Callable[[Any], Any] | None:
         return lambda entries: [{"key": key(entry[0]), "value": value(entry[1])} for entry in entries]
     if pat.is_dictionary(arrow_type):
         return _converter(arrow_type.value_type)
+    if pat.is_timestamp(arrow_type):
+        return _iso
     if pat.is_integer(arrow_type) or pat.is_boolean(arrow_type) or pat.is_null(arrow_type) or is_text(arrow_type):
         return None
     return str

@@ -9,9 +9,6 @@ _MILLISECOND = timedelta(milliseconds=1)
 # 9999-12-31 23:59:59.999, the last time with a year of four digits.
 _LAST_SHOWN_MS = 253_402_300_799_999
 
-# Timeouts and intervals end in `_ms` too; only these endings name a time.
-_MOMENT_ENDINGS = ("timestamp_ms", "horizon_ms", "deadline_ms", "at_ms", "at_time_ms")
-
 
 def format_ms(moment_ms: int) -> str:
     """This time as `2026-11-21 05:26:29.123Z`; the number itself outside the years 1970 to 9999.
@@ -22,8 +19,3 @@ def format_ms(moment_ms: int) -> str:
         return str(moment_ms)
     moment = _EPOCH + moment_ms * _MILLISECOND
     return f"{moment:%Y-%m-%d %H:%M:%S}.{moment_ms % 1000:03d}Z"
-
-
-def is_moment(column: str) -> bool:
-    """True if a column of this name holds times, not durations such as `session_timeout_ms`."""
-    return column.endswith(_MOMENT_ENDINGS)

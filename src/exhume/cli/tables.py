@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from exhume.cli.arrow_json import dump, is_bytes, is_json, is_list, json_column
-from exhume.cli.moments import format_ms, is_moment
+from exhume.cli.moments import format_ms
 from exhume.escape import printable
+from exhume.moments import is_moment
 
 #: Rows per page: many, for few changes of width.
 PLAIN_PAGE_ROWS = 1000
@@ -105,6 +106,8 @@ def _is_number(field: pa.Field) -> bool:
 def _shown_by(field: pa.Field) -> Callable[[Any], str]:
     if pat.is_integer(field.type):
         return format_ms if is_moment(field.name) else str
+    if pat.is_timestamp(field.type):
+        return lambda text: text.replace("T", " ")
     if is_list(field.type) and not pat.is_nested(field.type.value_type) and not is_bytes(field.type.value_type):
         return _show_list
     if is_bytes(field.type):

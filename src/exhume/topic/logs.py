@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -91,6 +91,12 @@ class TopicLogs:
         if schema is None:
             raise RequestError(f"no table {name!r}", remedy=f"Choose one of {', '.join([*schemas.decoded(), 'end_txn_markers'])}")
         return pa.RecordBatchReader.from_batches(schema, decoded_batches(name, self.reader(), wanted))
+
+    def decoded_columns(self, name: str, wanted: RecordFilter, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the typed table of one record type, with these columns at least."""
+        from exhume.codecs.columns.tables import decoded_batches
+
+        return decoded_batches(name, self.reader(), wanted, columns)
 
     def batches_about(self, group: str, fast: CompiledLoad, key: tuple[str | None, int | None] = (None, None)) -> Iterator[SegmentBatch]:
         """Every batch that may have records of this group, among them those whose group names are not exact.

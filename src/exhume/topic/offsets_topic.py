@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from exhume.analysis.memberships import Membership
     from exhume.analysis.reset_plan import ResetPlan, TakenBack
     from exhume.analysis.transactions import Transactions
+    from exhume.topic.sql import SqlDatabase
+    from exhume.topic.sql.database import SqlOptions
     from exhume.topic.states import GradedState
 
 
@@ -448,3 +450,27 @@ class OffsetsTopic:
         profile, to = self._logs.profile(release), self._logs.moment(at_offset, at_time_ms, clock) or taken_back
         assert to is not None
         return reset_plans.plan(self._logs, groups, to, profile, include_pending=include_pending, now_ms=now_or_given_ms(now_ms))
+
+    # Any question
+
+    def to_duckdb(self, **options: Unpack[SqlOptions]) -> SqlDatabase:
+        """Return an embedded DuckDB whose views are all tables of docs/tables.md. Needs the extra `sql`.
+
+        `options`: `release` of the state tables, `external_access` for files, network and extensions, `memory_limit`, `temp_dir`. Its
+        `connection` is that of DuckDB. Close it before the topic.
+
+        Raises:
+            RequestError: DuckDB is not installed, or an option is wrong.
+        """
+        from exhume.topic.sql import SqlDatabase
+
+        return SqlDatabase(self, self._logs, **options)
+
+    def sql(self, statement: str, **options: Unpack[SqlOptions]) -> pa.Table:
+        """Answer a question in SQL over all tables of docs/tables.md, as docs/sql.md shows. Options are those of `to_duckdb`.
+
+        Raises:
+            RequestError: DuckDB is not installed, or refuses the statement; has its words.
+        """
+        with self.to_duckdb(**options) as database:
+            return database.query(statement).read_all()

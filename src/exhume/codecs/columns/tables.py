@@ -15,6 +15,7 @@ from itertools import groupby
 import numpy as np
 import pyarrow as pa
 
+from exhume.codecs import schemas
 from exhume.codecs.columns import typed
 from exhume.codecs.columns.arrow import ROWS
 from exhume.codecs.columns.batch_columns import batch_tables_of
@@ -49,9 +50,17 @@ def record_batches(reader: SegmentReader, wanted: RecordFilter) -> Iterator[pa.R
     return _tables_of_records(reader, wanted, record_table)
 
 
-def decoded_batches(name: str, reader: SegmentReader, wanted: RecordFilter | None = None) -> Iterator[pa.RecordBatch]:
-    """Yield the typed table of a record type, or `end_txn_markers`, of the wanted records (default: of all)."""
+def decoded_batches(
+    name: str, reader: SegmentReader, wanted: RecordFilter | None = None, columns: Collection[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the typed table of a record type, or `end_txn_markers`, of the wanted records (default: of all).
+
+    With `columns`, others may be left out: those of commits take time to make.
+    """
     wanted = replace(wanted or RecordFilter(), types=["end_txn_marker" if name == "end_txn_markers" else name])
+    if name == "offset_commit" and columns is not None:
+        schema = pa.schema([field for field in schemas.decoded()[name] if field.name in columns])
+        return _tables_of_records(reader, wanted, partial(typed.commit_table, schema=schema))
     return _tables_of_records(reader, wanted, _TYPED.get(name) or (lambda found: decode_table(name, record_table(found))))
 
 

@@ -70,7 +70,7 @@ def _with_unread(
         return pa.nulls(len(plain), field.type)
 
     table = pa.RecordBatch.from_arrays([made(field) for field in schema], schema=schema)
-    return put_together(read, table, unread, lambda: decode_table(name, record_table(block.only(unread))).cast(schema))
+    return put_together(read, table, unread, lambda: decode_table(name, record_table(block.only(unread))).select(schema.names).cast(schema))
 
 
 def put_together(read: Int64s, table: pa.RecordBatch, unread: Int64s, unread_table: Callable[[], pa.RecordBatch]) -> pa.RecordBatch:
