@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
+from typing import TypeAlias
+
+from exhume.errors import RequestError
 
 MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
 #: The default of `transaction.max.timeout.ms`.
 DEFAULT_MAX_TIMEOUT_MS = 15 * MINUTE_MS
+
+#: A length of time as callers of the library write it: a `timedelta`, text such as `7d`, or milliseconds.
+Duration: TypeAlias = int | timedelta | str
 
 _UNITS_MS = {"ms": 1, "": 1, "s": 1000, "m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
 
@@ -15,3 +22,21 @@ def parse_duration(text: str) -> int | None:
     """Milliseconds, from `7d`, `168h`, `10080m`, `30s`, or the milliseconds themselves; None for anything else."""
     match = re.fullmatch(r"([0-9]{1,15})(ms|s|m|h|d)?", text.strip())
     return None if match is None else int(match[1]) * _UNITS_MS[match[2] or ""]
+
+
+def duration_ms(duration: Duration) -> int:
+    """Return this length of time in milliseconds.
+
+    Raises:
+        RequestError: text that is no length of time.
+    """
+    if isinstance(duration, timedelta):
+        return duration // timedelta(milliseconds=1)
+    if isinstance(duration, int):
+        return duration
+    found = parse_duration(duration)
+    if found is None:
+        raise RequestError(
+            f"{duration!r} is not a duration", remedy="Write days, hours, minutes or milliseconds, such as 7d, 168h or 10080m"
+        )
+    return found

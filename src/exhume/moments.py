@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Literal
+from typing import Literal, TypeAlias, overload
 
 from exhume.errors import RequestError
 from exhume.int64 import LARGEST_INT64
 
 #: `append`: the record's timestamp. `commit`: the commit timestamp inside offset commits, for every other record its timestamp.
 Clock = Literal["append", "commit"]
+
+#: A time as callers of the library write it: a `datetime` (UTC without a zone), text as `parse_moment` takes it, or milliseconds.
+Time: TypeAlias = int | datetime | str
 
 # Timeouts and intervals end in `_ms` too; only these endings name a time.
 _MOMENT_ENDINGS = ("timestamp_ms", "horizon_ms", "deadline_ms", "at_ms", "at_time_ms")
@@ -43,6 +46,25 @@ def parse_moment(text: str) -> int:
     if not 0 <= moment_ms <= LARGEST_INT64:
         raise RequestError(f"{text!r} is {'before 1970' if moment_ms < 0 else 'beyond what Kafka can store'}; no record is that old or new")
     return moment_ms
+
+
+@overload
+def time_ms(time: Time) -> int: ...
+@overload
+def time_ms(time: None) -> None: ...
+@overload
+def time_ms(time: Time | None) -> int | None: ...
+def time_ms(time: Time | None) -> int | None:
+    """Return this time in milliseconds since the epoch; None for none.
+
+    Raises:
+        RequestError: text that is not a moment, or before 1970.
+    """
+    if isinstance(time, str):
+        return parse_moment(time)
+    if isinstance(time, datetime):
+        return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND
+    return time
 
 
 def is_moment(column: str) -> bool:

@@ -9,10 +9,10 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from xxhash import xxh32_intdigest as xxh32
 
 from exhume.codecs.batch_writer import NewRecord, encode_batch
 from exhume.codecs.batches import Batch, BatchWalk, read_batch_header
-from exhume.codecs.compressed_streams import xxh32
 from exhume.codecs.compression import compress
 from exhume.codecs.lenient_records import read_records_leniently
 from exhume.codecs.records import Record, read_records

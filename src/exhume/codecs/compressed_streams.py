@@ -26,6 +26,7 @@ from functools import lru_cache
 import lz4.block
 import lz4.frame
 import pyarrow as pa
+import xxhash
 import zstandard
 
 from exhume.codecs.wire import Buffer
@@ -254,7 +255,7 @@ def unfold_lz4(data: memoryview, output: DecompressedBytes, *, magic: int, lenie
         block = data[position:stop]
         position = stop + 4 * has_block_checksum
         try:
-            if has_block_checksum and xxh32(block) != int.from_bytes(data[stop : stop + 4], "little"):
+            if has_block_checksum and xxhash.xxh32_intdigest(block) != int.from_bytes(data[stop : stop + 4], "little"):
                 raise _BadBlock("the checksum of an lz4 block does not match")
             output.add(block if word & _LZ4_STORED else _unfold_lz4_block(block, output.data if is_linked else None, block_bytes))
         except _BadBlock as bad:
@@ -361,10 +362,4 @@ def _lz4_blocks(data: Buffer) -> Iterator[bytes]:
 
 @lru_cache(maxsize=256)
 def _header_checksum(header: bytes) -> int:
-    return xxh32(header) >> 8 & 0xFF
-
-
-def xxh32(data: Buffer) -> int:
-    """The xxh32 of `data` with seed 0: the lz4 library hands it out as the content checksum that closes a frame."""
-    frame = lz4.frame.compress(data, content_checksum=True, store_size=False, compression_level=-1)
-    return int.from_bytes(frame[-4:], "little")
+    return xxhash.xxh32_intdigest(header) >> 8 & 0xFF

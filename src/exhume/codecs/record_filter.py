@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any, TypedDict, Unpack
 
 from exhume.codecs.record_types import RECORD_TYPES, Decoded
 from exhume.errors import RequestError
+from exhume.moments import Time, time_ms
 
 _CONTROL_NAMES = ("end_txn_marker", "control")
 _OTHER_NAMES = ("unknown",)
 _NUMBER = re.compile(r"0|-?[1-9][0-9]{0,4}")
 
 
-class RecordConditions(TypedDict, total=False):
-    """The fields of `RecordFilter` as keywords of a function."""
+class TimelessConditions(TypedDict, total=False):
+    """The fields of `RecordFilter` but its times, as keywords of a function."""
 
     groups: Collection[str] | None
     topics: Collection[str] | None
@@ -24,9 +25,21 @@ class RecordConditions(TypedDict, total=False):
     types: Collection[str] | None
     from_offset: int | None
     to_offset: int | None
+    offsets_partitions: Collection[int] | None
+
+
+class RecordConditions(TimelessConditions, total=False):
+    """The fields of `RecordFilter` as keywords of a function."""
+
     from_time_ms: int | None
     to_time_ms: int | None
-    offsets_partitions: Collection[int] | None
+
+
+class RecordKeywords(TimelessConditions, total=False):
+    """The same as callers of the library write them."""
+
+    from_time_ms: Time | None
+    to_time_ms: Time | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +62,17 @@ class RecordFilter:
     from_time_ms: int | None = None
     to_time_ms: int | None = None
     offsets_partitions: Collection[int] | None = None
+
+    @classmethod
+    def of(
+        cls, *, from_time_ms: Time | None = None, to_time_ms: Time | None = None, **conditions: Unpack[TimelessConditions]
+    ) -> RecordFilter:
+        """Return the filter of these conditions; a time may be a `datetime` or text too.
+
+        Raises:
+            RequestError: as the class; or text that is not a moment.
+        """
+        return cls(from_time_ms=time_ms(from_time_ms), to_time_ms=time_ms(to_time_ms), **conditions)
 
     def __post_init__(self) -> None:
         for condition, names in (("groups", self.groups), ("topics", self.topics), ("types", self.types)):

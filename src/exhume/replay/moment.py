@@ -24,7 +24,7 @@ from exhume.codecs.records import Record
 from exhume.errors import RequestError
 from exhume.findings import Finding
 from exhume.int64 import LARGEST_INT64, LEAST_INT64
-from exhume.moments import Clock
+from exhume.moments import Clock, Time, time_ms
 from exhume.replay.broker_log import LoadedBatch, StrictLog, salvaged_batches
 from exhume.replay.state_tables import LoadRow
 from exhume.replay.verdict import LoadAborted
@@ -74,7 +74,7 @@ class CutLog(StrictLog):
         return self.cut.apply(StrictLog.batches(self))
 
 
-def refuse_lone_clock(clock: Clock | None, *times_ms: int | None) -> None:
+def refuse_lone_clock(clock: Clock | None, *times_ms: Time | None) -> None:
     """Raise `RequestError` if a clock is given without any of these times."""
     if clock is not None and all(time_ms is None for time_ms in times_ms):
         raise RequestError("a clock needs a time", remedy="Name a time, or leave out the clock")
@@ -94,7 +94,7 @@ def moment(
     offsets_partitions: Collection[int | None],
     *,
     at_offset: int | Mapping[int, int] | None = None,
-    at_time_ms: int | None = None,
+    at_time_ms: Time | None = None,
     clock: Clock | None = None,
 ) -> Moment | None:
     """The requested moment; None without one. A bare record offset is that of the only offsets partition.
@@ -103,6 +103,7 @@ def moment(
         RequestError: offset and time at once, an offset that fits no partition or is negative, a time that does not fit into 64 bits, or
             a clock without a time.
     """
+    at_time_ms = time_ms(at_time_ms)
     refuse_lone_clock(clock, at_time_ms)
     if at_time_ms is not None and not LEAST_INT64 <= at_time_ms <= LARGEST_INT64:
         raise RequestError(f"time {at_time_ms} does not fit into 64 bits", remedy="Write milliseconds since 1970")

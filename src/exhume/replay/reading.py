@@ -16,9 +16,10 @@ from itertools import groupby
 from threading import Event
 from typing import TYPE_CHECKING
 
+from xxhash import xxh32_intdigest
+
 from exhume.codecs.batch_format import HEADER_BYTES, LZ4
 from exhume.codecs.batches import first_offset
-from exhume.codecs.compressed_streams import xxh32
 from exhume.codecs.compression import codec_name
 from exhume.codecs.segment_reader import ReadOptions
 from exhume.codecs.wire import Reader
@@ -184,4 +185,4 @@ def _has_correct_lz4_checksum(batch: LoadedBatch) -> bool:
     reader = Reader(batch.buffer, batch.batch.byte_position + HEADER_BYTES[0] - 8, batch.batch.end_position)
     reader.nullable_blob()
     frame = reader.nullable_blob() or b""
-    return len(frame) > _FRAME_DESCRIPTOR.stop and frame[_FRAME_DESCRIPTOR.stop] == xxh32(frame[_FRAME_DESCRIPTOR]) >> 8 & 0xFF
+    return len(frame) > _FRAME_DESCRIPTOR.stop and frame[_FRAME_DESCRIPTOR.stop] == xxh32_intdigest(frame[_FRAME_DESCRIPTOR]) >> 8 & 0xFF

@@ -16,7 +16,7 @@ from exhume.codecs.segment_reader import ReadOptions, SegmentBatch, SegmentReade
 from exhume.codecs.uris import PathOrUri
 from exhume.errors import RequestError
 from exhume.findings import Findings
-from exhume.moments import Clock
+from exhume.moments import Clock, Time
 from exhume.replay.broker_log import Stop
 from exhume.replay.broker_start import missing_index_findings
 from exhume.replay.local import load_partitions, load_state
@@ -134,7 +134,7 @@ class TopicLogs:
         self.findings.extend(newer_release_findings([release]))
         return profile
 
-    def moment(self, at_offset: AtOffset | None = None, at_time_ms: int | None = None, clock: Clock | None = None) -> Moment | None:
+    def moment(self, at_offset: AtOffset | None = None, at_time_ms: Time | None = None, clock: Clock | None = None) -> Moment | None:
         """Return this moment of these logs; None for their end.
 
         Raises:

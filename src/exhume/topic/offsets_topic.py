@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Self, Unpack
 import pyarrow as pa
 
 from exhume.codecs.log_directory import Evidence
-from exhume.codecs.record_filter import RecordConditions, RecordFilter
+from exhume.codecs.record_filter import RecordFilter, RecordKeywords
 from exhume.codecs.segment_reader import ReadOptions
 from exhume.codecs.uris import PathOrUri
-from exhume.durations import DEFAULT_MAX_TIMEOUT_MS
+from exhume.durations import DEFAULT_MAX_TIMEOUT_MS, Duration, duration_ms
 from exhume.errors import RequestError
 from exhume.findings import Findings
 from exhume.gc_control import infrequent_gc
-from exhume.moments import Clock
+from exhume.moments import Clock, Time
 from exhume.replay.broker_log import Stop
 from exhume.replay.load_request import LoadKeywords, LoadRequest
 from exhume.replay.moment import refuse_lone_clock
@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 
 class OffsetsTopic:
     """An offsets topic: some or all of its partitions, from one broker or several.
+
+    A time is a `datetime` (UTC without a zone), text such as `2026-11-20T03:00`, or milliseconds since the epoch; a length of time is a
+    `timedelta`, text such as `7d`, or milliseconds.
 
     Methods return `pyarrow.Table` or, for tables that can be large, `pyarrow.RecordBatchReader`, which reads while it is consumed.
     `findings` has the problems of the logs so far; it grows while readers are consumed. Close the topic, or use it in a
@@ -89,18 +92,21 @@ class OffsetsTopic:
         """One row per batch, of `schemas.BATCHES`, in the order of the files."""
         return self._logs.batches()
 
-    def records(self, **conditions: Unpack[RecordConditions]) -> pa.RecordBatchReader:
+    def records(self, **conditions: Unpack[RecordKeywords]) -> pa.RecordBatchReader:
         """One row per record, of `schemas.RECORDS`: those that meet every condition, both ends of a range included.
 
         `conditions` are the fields of `RecordFilter`: `groups`, `topics`, `partitions`, `types`, `offsets_partitions`, `from_offset`,
         `to_offset`, `from_time_ms`, `to_time_ms`. Those on group, topic or partition leave out records that have none, including
         end-transaction markers. `types` are names or numbers of record types, or `end_txn_marker`.
         """
-        return self._logs.records(RecordFilter(**conditions))
+        return self._logs.records(RecordFilter.of(**conditions))
 
-    def dump(self, wanted: RecordFilter | None = None, *, raw: bool = False) -> pa.RecordBatchReader:
-        """Every record decoded to the last field, one row each, of `decoded_tables.DUMP`; with `raw`, key and value bytes beside it."""
-        return self._logs.dump(wanted or RecordFilter(), raw=raw)
+    def dump(self, wanted: RecordFilter | None = None, *, raw: bool = False, **conditions: Unpack[RecordKeywords]) -> pa.RecordBatchReader:
+        """Every record decoded to the last field, one row each, of `decoded_tables.DUMP`; with `raw`, key and value bytes beside it.
+
+        The records are those of `wanted`, or of the same conditions as for `records`.
+        """
+        return self._logs.dump(wanted or RecordFilter.of(**conditions), raw=raw)
 
     def annotate(self, wanted: RecordFilter | None = None) -> pa.RecordBatchReader:
         """A byte-by-byte reading of these records: every field with its bytes, one row each, of `annotation.ANNOTATION`."""
@@ -126,7 +132,7 @@ class OffsetsTopic:
         """End-transaction markers."""
         return self.decoded("end_txn_markers")
 
-    def growth(self, by: GrowthBy = "group", *, now_ms: int | None = None) -> Growth:
+    def growth(self, by: GrowthBy = "group", *, now_ms: Time | None = None) -> Growth:
         """Return the bytes of each partition by group, topic, record type or hour, and the bytes that compaction would free now.
 
         `now_ms` (default: the present) is compared with delete horizons of tombstones.
@@ -135,7 +141,7 @@ class OffsetsTopic:
 
         return diagnosis.growth(self._logs, by, now_or_given_ms(now_ms))
 
-    def transactions(self, *, max_timeout_ms: int = DEFAULT_MAX_TIMEOUT_MS, with_finished: bool = False) -> Transactions:
+    def transactions(self, *, max_timeout_ms: Duration = DEFAULT_MAX_TIMEOUT_MS, with_finished: bool = False) -> Transactions:
         """Open transactions, and on request finished ones, with the offsets that they block, and the last stable offset of each partition.
 
         `max_timeout_ms` is the brokers' `transaction.max.timeout.ms`: a transaction that is idle for longer is late.
@@ -143,7 +149,7 @@ class OffsetsTopic:
         from exhume.analysis.transactions import transactions_of
 
         read = [directory for directory in self._logs.evidence.partitions if directory.read_segments]
-        return transactions_of(self.records(), read, max_timeout_ms=max_timeout_ms, with_finished=with_finished)
+        return transactions_of(self.records(), read, max_timeout_ms=duration_ms(max_timeout_ms), with_finished=with_finished)
 
     # The state of a coordinator after loading the files
 
@@ -151,7 +157,7 @@ class OffsetsTopic:
         self,
         *,
         at_offset: AtOffset | None = None,
-        at_time_ms: int | None = None,
+        at_time_ms: Time | None = None,
         clock: Clock | None = None,
         **options: Unpack[LoadKeywords],
     ) -> CoordinatorState:
@@ -175,7 +181,7 @@ class OffsetsTopic:
         self,
         *,
         at_offset: AtOffset | None = None,
-        at_time_ms: int | None = None,
+        at_time_ms: Time | None = None,
         clock: Clock | None = None,
         grade_end: bool = False,
         **options: Unpack[LoadKeywords],
@@ -200,9 +206,9 @@ class OffsetsTopic:
         self,
         *,
         from_offset: AtOffset | None = None,
-        from_time_ms: int | None = None,
+        from_time_ms: Time | None = None,
         to_offset: AtOffset | None = None,
-        to_time_ms: int | None = None,
+        to_time_ms: Time | None = None,
         clock: Clock | None = None,
         **options: Unpack[LoadKeywords],
     ) -> pa.Table:
@@ -233,8 +239,8 @@ class OffsetsTopic:
     def expiry(
         self,
         *,
-        now_ms: int | None = None,
-        retention_ms: int | None = None,
+        now_ms: Time | None = None,
+        retention_ms: Duration | None = None,
         release: str | None = None,
         groups: Collection[str] | None = None,
     ) -> Expiry:
@@ -276,8 +282,8 @@ class OffsetsTopic:
         *,
         topic: str | None = None,
         partition: int | None = None,
-        now_ms: int | None = None,
-        retention_ms: int | None = None,
+        now_ms: Time | None = None,
+        retention_ms: Duration | None = None,
         release: str | None = None,
     ) -> pa.Table:
         """Explain why this group and its offsets exist or not, as `why.WHY`.
@@ -322,7 +328,7 @@ class OffsetsTopic:
         topic: str | None = None,
         partition: int | None = None,
         at_offset: AtOffset | None = None,
-        at_time_ms: int | None = None,
+        at_time_ms: Time | None = None,
     ) -> pa.Table:
         """Return the owner of each partition over time, as `ownership.OWNERS`; with a moment, only the owners at that moment.
 
@@ -342,7 +348,7 @@ class OffsetsTopic:
         *,
         groups: Collection[str] | None = None,
         at_offset: AtOffset | None = None,
-        at_time_ms: int | None = None,
+        at_time_ms: Time | None = None,
         expected: str = "auto",
         release: str | None = None,
         topics_file: PathOrUri | None = None,
@@ -394,9 +400,9 @@ class OffsetsTopic:
         group: str,
         *,
         at_offset: AtOffset | None = None,
-        at_time_ms: int | None = None,
+        at_time_ms: Time | None = None,
         clock: Clock | None = None,
-        retention_ms: int | None = None,
+        retention_ms: Duration | None = None,
         release: str | None = None,
         topics_file: PathOrUri | None = None,
     ) -> pa.Table:
@@ -424,11 +430,11 @@ class OffsetsTopic:
         groups: Sequence[str],
         *,
         at_offset: AtOffset | None = None,
-        at_time_ms: int | None = None,
+        at_time_ms: Time | None = None,
         clock: Clock | None = None,
         taken_back: TakenBack | None = None,
         include_pending: bool = False,
-        now_ms: int | None = None,
+        now_ms: Time | None = None,
         release: str | None = None,
     ) -> ResetPlan:
         """Return a plan that resets these groups to earlier offsets.

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from exhume.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from exhume.findings import Confidence
-from exhume.moments import Clock
+from exhume.moments import Clock, Time, time_ms
 
 #: Letters that leave nothing on the screen.
 _BLANK_LETTERS = "\u115f\u1160\u3164\uffa0"
@@ -56,10 +56,10 @@ class Commands:
         return self.of(subcommand, *(("--release", self.release) if self.release else ()), *arguments, purpose=purpose)
 
 
-def moment_arguments(at_offset: int | Mapping[int, int] | None, at_time_ms: int | None, clock: Clock | None) -> tuple[str, ...]:
+def moment_arguments(at_offset: int | Mapping[int, int] | None, at_time_ms: Time | None, clock: Clock | None) -> tuple[str, ...]:
     """Return the options that select this moment; none for the end of the log."""
     if at_time_ms is not None:
-        return ("--at-time", str(at_time_ms), *(() if clock is None else ("--clock", clock)))
+        return ("--at-time", str(time_ms(at_time_ms)), *(() if clock is None else ("--clock", clock)))
     if isinstance(at_offset, Mapping):
         return tuple(word for number, offset in at_offset.items() for word in ("--at-offset", f"{number}:{offset}"))
     return () if at_offset is None else ("--at-offset", str(at_offset))
