@@ -128,14 +128,14 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
-    """With EXHUME_REQUIRE_BROKER a test with a broker or on Spark that is skipped has failed: it would prove nothing.
+    """With EXHUME_REQUIRE_BROKER a test with a broker, on Spark or in a browser that is skipped has failed: it would prove nothing.
 
     Those over a larger set of logs are asked for by the variable that names it.
     """
     report: Any = yield
-    needs_java = any(item.get_closest_marker(name) is not None for name in ("broker", "spark"))
+    must_run = any(item.get_closest_marker(name) is not None for name in ("broker", "spark", "browser"))
     is_extra = item.get_closest_marker("corpus") is not None
-    if report.skipped and os.environ.get("EXHUME_REQUIRE_BROKER") and needs_java and not is_extra:
+    if report.skipped and os.environ.get("EXHUME_REQUIRE_BROKER") and must_run and not is_extra:
         report.outcome = "failed"
         report.longrepr = f"a test that must run here was skipped: {report.longrepr}"
     return report

@@ -1,19 +1,42 @@
-"""The reports that the tests of this room read: made once, from scenarios and from a log with hostile names."""
+"""The reports that the tests of this room read, and the browser that opens them."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 
 import exhume
 from exhume.fixtures import scenarios
+from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit
 from exhume.report import ReportRequest, gather, page
 from exhume.report.gather import ReportTables
+from tests.cli.hostile_names import NAMES
+
+#: Names that a browser must not run, load or lay out.
+MARKUP = [
+    "<script>window.owned = 1</script>",
+    "</script><script>window.owned = 2</script>",
+    '"><img src=x onerror="window.owned = 3">',
+    "' onmouseover='window.owned = 4",
+    "javascript:window.owned=5",
+    "{{ 7 * 7 }}{% raw %}",
+    "<!--<script>",
+    "]]><svg onload=window.owned=6>",
+    "\u2028window.owned = 7\u2029",
+    "<style>* { display: none }</style>",
+    "<meta http-equiv=refresh content='0;url=http://192.0.2.1/'>",
+    "x" * 600,
+]
+_CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
 
 
 @dataclass(frozen=True)
@@ -35,6 +58,11 @@ def made(log: Path, path: Path, **request: Any) -> Report:
     """Write the report about this log."""
     with exhume.open(log) as topic:
         tables = gather(topic, ReportRequest(**request))
+    return written(tables, log, path)
+
+
+def written(tables: ReportTables, log: Path, path: Path) -> Report:
+    """Write the report about these tables."""
     html = page(tables, ["report", str(log)])
     path.write_text(html, encoding="utf-8")
     return Report(path, log, tables, html, data_of(html))
@@ -54,3 +82,44 @@ def night_shift(tmp_path_factory: pytest.TempPathFactory) -> Report:
     directory = tmp_path_factory.mktemp("night-shift")
     scenarios.write("night-shift", directory / "log")
     return made(directory / "log" / "broker-2", directory / "report.html", groups=("checkout",))
+
+
+@pytest.fixture(scope="session")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """The report about groups, topics, members and clients with hostile names."""
+    directory = tmp_path_factory.mktemp("hostile")
+    with PartitionWriter(directory / "log", 0) as partition:
+        for number, name in enumerate([*MARKUP, *NAMES]):
+            partition.append(_records(name, number), timestamp_ms=1_700_000_000_000 + number * 60_000)
+    return made(directory / "log", directory / "report.html", groups=(*MARKUP, *NAMES))
+
+
+def _records(name: str, number: int) -> list[tuple[bytes | None, bytes | None]]:
+    """A group with this name: its topic is partly owned, and its offset goes back."""
+    subscription = b"\x00\x01" + _array([_text(name)]) + b"\xff\xff\xff\xff" + _array([])
+    assignment = b"\x00\x01" + _array([_text(name) + _array([b"\x00\x00\x00\x00"])]) + b"\xff\xff\xff\xff"
+    member = {"member_id": name, "client_id": name, "client_host": name, "subscription": subscription, "assignment": assignment}
+    value = {"protocol_type": "consumer", "protocol": "range", "leader": name, "generation": 1, "members": [member]}
+    commits = [offset_commit(name, name, 0, offset, commit_timestamp_ms=1_700_000_000_000, metadata=name) for offset in (900 + number, 7)]
+    return [group_metadata(name, value), *commits]
+
+
+def _text(text: str) -> bytes:
+    encoded = text.encode()
+    return len(encoded).to_bytes(2, "big") + encoded
+
+
+def _array(items: list[bytes]) -> bytes:
+    return len(items).to_bytes(4, "big") + b"".join(items)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """An installed Chromium without a window."""
+    path = os.environ.get("EXHUME_CHROMIUM") or next(filter(None, map(shutil.which, _CHROMIUMS)), None)
+    if path is None:
+        pytest.skip("Chromium is not installed (Debian: apt-get install chromium), and EXHUME_CHROMIUM does not name it")
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield opened
+        opened.close()
