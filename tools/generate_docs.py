@@ -60,6 +60,7 @@ _DRILL = re.compile(r"\bdrills/([a-z0-9-]+)/")
 _GENERATED = re.compile(r"(<!-- generated: (.+?) -->\n)(.*?)(<!-- end -->\n)", re.DOTALL)
 _SHOWN_OUTPUT = re.compile(r"(<!-- output: (.+?) -->\n```\n)(.*?)(```\n)", re.DOTALL)
 COMMANDS = (
+    "triage",
     "inspect",
     "dump",
     "state",

@@ -19,9 +19,17 @@ _UNITS_MS = {"ms": 1, "": 1, "s": 1000, "m": MINUTE_MS, "h": HOUR_MS, "d": DAY_M
 
 
 def parse_duration(text: str) -> int | None:
-    """Milliseconds, from `7d`, `168h`, `10080m`, `30s`, or the milliseconds themselves; None for anything else."""
-    match = re.fullmatch(r"([0-9]{1,15})(ms|s|m|h|d)?", text.strip())
-    return None if match is None else int(match[1]) * _UNITS_MS[match[2] or ""]
+    """Milliseconds, from `7d`, `168h`, `1w`, `1d12h`, `7 days`, or the milliseconds themselves; None for anything else."""
+    text = text.strip()
+    match = re.fullmatch(r"([0-9]{1,15})(ms|s|m|h|d)?", text)
+    if match is not None:
+        return int(match[1]) * _UNITS_MS[match[2] or ""]
+    if not re.fullmatch(r"[0-9][0-9a-zA-Z., ]{0,60}", text):
+        return None
+    import pytimeparse2
+
+    seconds = pytimeparse2.parse(text)
+    return None if not isinstance(seconds, int | float) else round(seconds * 1000)
 
 
 def duration_ms(duration: Duration) -> int:
@@ -37,6 +45,6 @@ def duration_ms(duration: Duration) -> int:
     found = parse_duration(duration)
     if found is None:
         raise RequestError(
-            f"{duration!r} is not a duration", remedy="Write days, hours, minutes or milliseconds, such as 7d, 168h or 10080m"
+            f"{duration!r} is not a duration", remedy="Write weeks, days, hours, minutes or milliseconds, such as 1w, 7d, 1d12h or 10080m"
         )
     return found

@@ -23,6 +23,7 @@ from exhume.cli.run import Interrupted
 from exhume.cli.table_options import with_table_options
 from exhume.errors import ExhumeError, RequestError
 from exhume.escape import printable
+from exhume.moments import use_zone
 
 EXIT_WRONG_REQUEST, EXIT_UNREADABLE, EXIT_INTERRUPTED = 2, 3, 130
 
@@ -31,7 +32,7 @@ _UsageError: Any = typer.BadParameter.__base__
 
 #: The commands in the order of `--help`, by its parts; the function of `load-check` is `load_check.load_check_command`.
 _PANELS: dict[str, tuple[str, ...]] = {
-    LOOK: ("inspect", "dump", "growth", "transactions", "state", "diff", "load-check", "releases"),
+    LOOK: ("triage", "inspect", "dump", "growth", "transactions", "state", "diff", "load-check", "releases"),
     EXPLAIN: ("diagnose", "explain", "why", "history", "rebalances", "timeline", "owners", "assignments", "expiry", "sql", "report"),
     REPAIR: ("reset-plan", "export"),
     SET_UP: ("demo",),
@@ -61,7 +62,7 @@ def command_line(only: str | None = None) -> typer.Typer:
     app = typer.Typer(
         name="exhume",
         help="Forensics and replay for Kafka's group coordinator, from the bytes of __consumer_offsets. exhume opens evidence read-only.",
-        epilog="Begin with: exhume diagnose PATH",
+        epilog="Begin with: exhume PATH. Help: exhume help COMMAND, or exhume COMMAND --help",
         cls=PanelGroup,
         no_args_is_help=True,
         add_completion=False,
@@ -128,6 +129,8 @@ def invoke(arguments: list[str]) -> int:
     """Run the command line without the message `interrupted`: for a command that runs other commands."""
     from exhume.cli.destination import quiet_when_reader_leaves
 
+    use_zone(None)
+    arguments = _expanded(arguments)
     try:
         with quiet_when_reader_leaves():
             code = _command_for(arguments).main(arguments, prog_name="exhume", standalone_mode=False)
@@ -151,6 +154,19 @@ def invoke(arguments: list[str]) -> int:
 def _command_for(arguments: list[str]) -> Any:
     name = arguments[0] if arguments else None
     return _parser(name if name in (*_COMMANDS, _EXPORT, _LAB) else None)
+
+
+def _expanded(arguments: list[str]) -> list[str]:
+    """Return the arguments in full: `help COMMAND` is `COMMAND --help`, and `PATH` alone is `triage PATH`."""
+    if arguments[:1] == ["help"]:
+        return [*arguments[1:], "--help"]
+    is_command = bool(arguments) and (arguments[0].startswith("-") or arguments[0] in (*_COMMANDS, _EXPORT, _LAB))
+    if arguments and not is_command:
+        from exhume.cli.triage import is_place
+
+        if is_place(arguments[0]):
+            return ["triage", *arguments]
+    return arguments
 
 
 @cache

@@ -40,7 +40,7 @@ _Expected = Annotated[
     str,
     typer.Option(
         "--expected",
-        metavar="NAME",
+        metavar="topic",
         help="The expected assignor: range, roundrobin, sticky, cooperative-sticky, uniform, simple; auto tries all.",
     ),
 ]
@@ -93,6 +93,7 @@ def assignments_command(
     Example: exhume assignments data/ --group billing --topics topics.csv
     """
     from exhume.analysis.assignment.verdicts import assignments_sentence
+    from exhume.cli.groups import matched
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
 
@@ -100,7 +101,7 @@ def assignments_command(
     refuse_unfit([each.value for each in wanted] if len(wanted) > 1 else None, output=output, output_file=output_file, evidence=paths)
     with opened(paths, temp_dir=temp_dir) as topic:
         found = topic.assignments(
-            groups=groups or None,
+            groups=matched(topic, groups),
             at_offset=record_offsets(at_offset, "--at-offset"),
             at_time_ms=at_time,
             expected=expected,

@@ -112,13 +112,14 @@ def diagnose_command(
     Example: exhume diagnose data/ --min-severity info --end-offsets ends.txt
     """
     from exhume.analysis.detectors.headlines import headlines, ranked
+    from exhume.cli.groups import matched
     from exhume.cli.render import refuse_unfit, render, wants_list
     from exhume.cli.run import EXIT_DAMAGE, opened, tell
 
     refuse_unfit(None, output=output, output_file=output_file, evidence=paths)
     inputs = detector_inputs(end_offsets, start_offsets, topics_file, live, retention, offsets_partitions, release)
     with opened(paths, temp_dir=temp_dir) as topic:
-        found = topic.diagnose(inputs, codes=codes or None, groups=groups or None, topics_file=topics_file)
+        found = topic.diagnose(inputs, codes=codes or None, groups=matched(topic, groups), topics_file=topics_file)
         shown = ranked(found.at_least(min_severity.value, undecidable=undecided or bool(codes)))
         is_whole = show_all or undecided or bool(codes) or output is not Output.table
         rows = shown if is_whole else headlines(shown)

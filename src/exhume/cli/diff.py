@@ -72,6 +72,7 @@ def diff_command(
 
     Example: exhume diff data/ --from-time 2026-11-20T14:00Z --to-time 2026-11-20T15:00Z --group billing
     """
+    from exhume.cli.groups import matched
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
     from exhume.errors import RequestError
@@ -97,11 +98,11 @@ def diff_command(
                 to_time_ms=to_time,
                 clock=clock.value if clock else None,
                 release=release,
-                groups=groups or None,
+                groups=matched(topic, groups),
             )
         else:
             with opened(paths[1:], temp_dir=temp_dir) as other:
-                answer = topic.diff_with(other, release=release, groups=groups or None)
+                answer = topic.diff_with(other, release=release, groups=matched(topic, groups))
         render(answer, output=output, output_file=output_file, csv_raw=csv_raw, columns=_SHOWN, evidence=paths)
         tell(topic.findings)
         if answer.num_rows:

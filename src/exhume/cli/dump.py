@@ -73,12 +73,14 @@ def dump_command(
 
     Example: exhume dump data/ --group billing --type offset_commit --from-time 2026-11-20
     """
+    from dataclasses import replace
+
+    from exhume.cli.groups import matched, refuse_unknown
     from exhume.cli.render import render
     from exhume.cli.run import opened, tell
     from exhume.codecs.record_filter import RecordFilter
 
     wanted = RecordFilter(
-        groups=groups or None,
         topics=topics or None,
         partitions=partitions or None,
         types=types or None,
@@ -89,6 +91,9 @@ def dump_command(
         offsets_partitions=offsets_partitions or None,
     )
     with opened(paths, include=include, temp_dir=temp_dir, verify=not no_verify) as topic:
+        if groups:
+            wanted = replace(wanted, groups=matched(topic, groups))
+            refuse_unknown(topic, wanted.groups)
         reader = topic.annotate(wanted) if annotate else topic.dump(wanted, raw=raw)
         columns = _ANNOTATION_SHOWN if annotate else [*_SHOWN, *(("raw_key", "raw_value") if raw else ())]
         render(reader, output=output, output_file=output_file, csv_raw=csv_raw, columns=columns, evidence=paths)

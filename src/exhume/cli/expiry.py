@@ -35,12 +35,13 @@ def expiry_command(
     Example: exhume expiry data/ --retention 7d --release 2.8.2 --group billing
     """
     from exhume.analysis.forecast import forecast_sentence
+    from exhume.cli.groups import matched
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
 
     refuse_unfit(None, output=output, output_file=output_file, evidence=paths)
     with opened(paths, temp_dir=temp_dir) as topic:
-        expiry = topic.expiry(now_ms=now, retention_ms=retention, release=release, groups=groups or None)
+        expiry = topic.expiry(now_ms=now, retention_ms=retention, release=release, groups=matched(topic, groups))
         answer, columns = (expiry.tombstones, _SHOWN_TOMBSTONES) if as_records else (expiry.forecast, _SHOWN)
         render(answer, output=output, output_file=output_file, csv_raw=csv_raw, columns=columns, evidence=paths)
         if output is Output.table and not as_records:

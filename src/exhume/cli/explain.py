@@ -47,11 +47,13 @@ def explain_command(
 
     Example: exhume explain data/ --group billing --at-time 2026-11-20T03:00
     """
+    from exhume.cli.groups import the_one
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
 
     refuse_unfit(None, output=output, output_file=output_file, evidence=paths)
     with opened(paths, temp_dir=temp_dir) as topic:
+        group = the_one(topic, group)
         answer = topic.explain(
             group,
             **chosen_moment(at_offset, at_time, clock),

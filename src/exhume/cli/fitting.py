@@ -27,7 +27,7 @@ _WHOLE_NAME_CELLS = 20
 #: The number of first columns that always stay: they name the row.
 _KEPT_COLUMNS = 3
 _LEGEND_CELLS = 240
-_TIME = re.compile(r"(\d{4})-(\d\d-\d\d) (\d\d:\d\d:\d\d)(\.\d{3})Z")
+_TIME = re.compile(r"(\d{4})-(\d\d-\d\d) (\d\d:\d\d:\d\d)(\.\d{3})(Z|[+-]\d\d:\d\d)")
 _ELLIPSIS = "…"
 _MOST_NAMED_COLUMNS = 4
 
@@ -186,13 +186,16 @@ class _Fitting:
         if not times:
             return
         dates, years = {match[1] + match[2] for match in times}, {match[1] for match in times}
+        if len({match[5] for match in times}) > 1:
+            # Summer and winter.
+            return
         is_whole = all(match[4] == ".000" for match in times)
         for place, number, match in found:
             if match:
                 date = "" if len(dates) == 1 else f"{match[2]} " if len(years) == 1 else f"{match[1]}-{match[2]} "
                 self._rows[number][place] = f"{date}{match[3]}{'' if is_whole else match[4]}"
         of = f" of {times[0][1]}-{times[0][2]}" if len(dates) == 1 else f" of {times[0][1]}" if len(years) == 1 else ""
-        self._notes.append(f"times{of} in UTC")
+        self._notes.append(f"times{of} in {'UTC' if times[0][5] == 'Z' else times[0][5]}")
 
     def _names(self) -> list[int]:
         return [

@@ -51,11 +51,13 @@ def history_command(
 
     Example: exhume history data/ --group billing --topic orders --partition 3
     """
+    from exhume.cli.groups import the_one
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
 
     refuse_unfit(None, output=output, output_file=output_file, evidence=paths)
     with opened(paths, temp_dir=temp_dir) as evidence:
+        group = the_one(evidence, group)
         answer = evidence.history(group, topic=topic, partition=partition, release=release)
         render(answer, output=output, output_file=output_file, csv_raw=csv_raw, columns=_SHOWN, evidence=paths)
         tell(evidence.findings)

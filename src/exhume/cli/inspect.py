@@ -79,10 +79,10 @@ def inspect_command(
     from exhume.analysis.summary import summarize_record_types
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
-    from exhume.errors import RequestError
+    from exhume.errors import RequestError, did_you_mean
 
     if table is not None and table not in INSPECTION_TABLES:
-        raise RequestError(f"no table {table!r}", remedy=f"Choose one of {', '.join(INSPECTION_TABLES)}")
+        raise RequestError(f"no table {table!r}", remedy=did_you_mean(table, INSPECTION_TABLES))
     refuse_unfit(INSPECTION_TABLES if table is None else None, output=output, output_file=output_file, evidence=paths)
     with opened(paths, include=include, temp_dir=temp_dir, verify=not no_verify) as topic:
         tables = topic.inspect().tables()

@@ -112,7 +112,7 @@ FromTime = Annotated[
         "--from-time",
         parser=parse_moment,
         metavar="TIME",
-        help="From this time, inclusive: ISO 8601 (UTC without a zone) or epoch milliseconds.",
+        help="From this time, inclusive: ISO 8601, -2h, 'yesterday 14:00', or epoch milliseconds.",
         show_default=False,
     ),
 ]
@@ -148,7 +148,7 @@ AtTime = Annotated[
         "--at-time",
         parser=parse_moment,
         metavar="TIME",
-        help="The state at this time: ISO 8601 (UTC without a zone) or epoch milliseconds.",
+        help="The state at this time: ISO 8601, -2h, 'yesterday 14:00', or epoch milliseconds.",
         show_default=False,
     ),
 ]
@@ -169,7 +169,9 @@ def parse_retention(text: str) -> int:
     """
     retention_ms = parse_duration(text)
     if retention_ms is None:
-        raise RequestError(f"{text!r} is not a duration", remedy="Write days, hours, minutes or milliseconds, such as 7d, 168h or 10080m")
+        raise RequestError(
+            f"{text!r} is not a duration", remedy="Write weeks, days, hours, minutes or milliseconds, such as 1w, 7d, 1d12h or 10080m"
+        )
     return retention_ms
 
 
@@ -179,7 +181,7 @@ Now = Annotated[
         "--now",
         parser=parse_moment,
         metavar="TIME",
-        help="Judge expiry and age at this time: ISO 8601 or epoch milliseconds.",
+        help="Judge expiry and age at this time: ISO 8601, -2h, 'yesterday 14:00', or epoch milliseconds.",
         show_default="now",
     ),
 ]
@@ -189,7 +191,7 @@ Retention = Annotated[
         "--retention",
         parser=parse_retention,
         metavar="TIME",
-        help="offsets.retention.minutes of the broker: 7d, 168h, 10080m, or milliseconds.",
+        help="offsets.retention.minutes of the broker: 7d, 1w, 168h, 10080m, or milliseconds.",
         show_default="the default of the release",
     ),
 ]
@@ -250,7 +252,14 @@ def chosen_moment(at_offset: list[str] | None, at_time_ms: int | None, clock: Cl
 
 Groups = Annotated[
     list[str] | None,
-    typer.Option("--group", "-g", parser=typed_name, metavar="GROUP", help="Only this group. Repeatable.", show_default=False),
+    typer.Option(
+        "--group",
+        "-g",
+        parser=typed_name,
+        metavar="GROUP",
+        help="Only this group: a name, a glob such as 'pay*', or a,b. Repeatable.",
+        show_default=False,
+    ),
 ]
 Group = Annotated[str, typer.Option("--group", "-g", parser=typed_name, metavar="GROUP", help="The group.", show_default=False)]
 Topic = Annotated[

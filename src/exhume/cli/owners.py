@@ -60,12 +60,13 @@ def owners_command(
 
     Example: exhume owners data/ --topic orders --partition 3 --at-time 2026-11-20T14:07Z
     """
+    from exhume.cli.groups import matched
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
 
     refuse_unfit(None, output=output, output_file=output_file, evidence=paths)
     offsets = record_offsets(at_offset, "--at-offset")
     with opened(paths, temp_dir=temp_dir) as evidence:
-        answer = evidence.owners(groups=groups or None, topic=topic, partition=partition, at_offset=offsets, at_time_ms=at_time)
+        answer = evidence.owners(groups=matched(evidence, groups), topic=topic, partition=partition, at_offset=offsets, at_time_ms=at_time)
         render(answer, output=output, output_file=output_file, csv_raw=csv_raw, columns=_SHOWN, evidence=paths)
         tell(evidence.findings)

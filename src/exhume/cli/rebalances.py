@@ -40,12 +40,13 @@ def rebalances_command(
     Example: exhume rebalances data/ --group billing
     """
     from exhume.analysis.rebalances import rebalances_sentence
+    from exhume.cli.groups import matched
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
 
     refuse_unfit(None, output=output, output_file=output_file, evidence=paths)
     with opened(paths, temp_dir=temp_dir) as topic:
-        answer = topic.rebalances(groups or None)
+        answer = topic.rebalances(matched(topic, groups))
         render(answer, output=output, output_file=output_file, csv_raw=csv_raw, columns=_SHOWN, evidence=paths)
         if output is Output.table:
             note(rebalances_sentence(answer))

@@ -43,7 +43,10 @@ def report_command(
 
     Example: exhume report data/ --group billing --output-file report.html
     """
+    from dataclasses import replace
+
     from exhume.cli.destination import open_destination, refuse_inside
+    from exhume.cli.groups import matched
     from exhume.cli.run import opened, tell
     from exhume.report import ReportRequest, gather, page
 
@@ -52,7 +55,7 @@ def report_command(
     if output_file is not None:
         refuse_inside(Path(output_file), paths)
     request = ReportRequest(
-        groups=tuple(dict.fromkeys(groups or ())),
+        groups=(),
         from_time_ms=from_time,
         to_time_ms=to_time,
         inputs=detector_inputs(end_offsets, start_offsets, topics_file, live, retention, offsets_partitions, release),
@@ -60,7 +63,8 @@ def report_command(
         topics_file=topics_file,
     )
     with opened(paths, temp_dir=temp_dir) as topic:
-        text = page(gather(topic, request), sys.argv[1:])
+        chosen = matched(topic, groups)
+        text = page(gather(topic, replace(request, groups=tuple(chosen or ()))), sys.argv[1:])
         with open_destination(output_file, evidence=paths) as sink:
             sink.write(text.encode())
         tell(topic.findings)

@@ -41,6 +41,7 @@ _SHOWN = (
 _MAX_PRINTED_SENTENCES = 30
 
 
+_AllGroups = Annotated[bool, typer.Option("--all-groups", help="Plan for every group of the log.")]
 _BeforeRewind = Annotated[
     bool, typer.Option("--before-rewind", help="Restore the value before the last commit that set it back; for removed offsets see --lost.")
 ]
@@ -60,6 +61,7 @@ _PlanOutput = Annotated[
 def reset_plan_command(
     paths: EvidencePaths,
     groups: Groups = None,
+    all_groups: _AllGroups = False,
     at_time: AtTime = None,
     at_offset: AtOffset = None,
     clock: WhichClock = None,
@@ -82,11 +84,12 @@ def reset_plan_command(
     Example: exhume reset-plan data/ --group billing --at-time 2026-11-20T03:00 --output-file plan.csv
     """
     from exhume.cli.destination import open_destination
+    from exhume.cli.groups import matched
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
 
-    if not groups:
-        raise RequestError("a plan needs a group", remedy="Name each group with --group")
+    if bool(groups) == all_groups:
+        raise RequestError("a plan needs a group", remedy="Name each group with --group, or all of them with --all-groups")
     if [at_time is not None, bool(at_offset), before_rewind, lost].count(True) != 1:
         raise RequestError("a plan needs exactly one target", remedy="Choose one of --at-time, --at-offset, --before-rewind and --lost")
     if now is not None and not as_records:
@@ -94,7 +97,7 @@ def reset_plan_command(
     refuse_unfit(None, output=output or Output.table, output_file=output_file, evidence=paths)
     with opened(paths, temp_dir=temp_dir) as topic:
         plan = topic.reset_plan(
-            groups,
+            (matched(topic, groups) if groups else None) or topic.group_names(),
             **chosen_moment(at_offset, at_time, clock),
             taken_back="before_rewind" if before_rewind else "lost" if lost else None,
             include_pending=include_pending,

@@ -25,7 +25,7 @@ from exhume.cli.options import (
     WhichClock,
     record_offsets,
 )
-from exhume.errors import RequestError
+from exhume.errors import RequestError, did_you_mean
 
 if TYPE_CHECKING:
     from exhume.topic.states import GradedState
@@ -171,7 +171,7 @@ def state_command(
     release: LoadRelease = None,
     groups: Groups = None,
     table: Annotated[
-        str | None, typer.Option("--table", metavar="NAME", help="Only this table, such as offsets, members or loads.", show_default=False)
+        str | None, typer.Option("--table", metavar="topic", help="Only this table, such as offsets, members or loads.", show_default=False)
     ] = None,
     mode: Annotated[Mode, typer.Option("--mode", help="Load as the release does, or go on after records that it refuses.")] = Mode.strict,
     stop: Annotated[
@@ -199,6 +199,7 @@ def state_command(
 
     Example: exhume state data/ --release 2.8.2 --group billing
     """
+    from exhume.cli.groups import matched
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
     from exhume.replay.reading import LoadInputs
@@ -211,7 +212,7 @@ def state_command(
             mode=mode.value,
             stop=stop.value if stop else None,
             view=view.value,
-            groups=groups or None,
+            groups=matched(topic, groups),
             topics_file=topics,
             inputs=LoadInputs(**{name: value for name, value in settings.items() if value is not None}),
             at_offset=record_offsets(at_offset, "--at-offset"),
@@ -237,7 +238,7 @@ def _known_tables(table: str | None) -> list[str] | None:
 
     names = [*SCHEMAS, "completeness", "findings"]
     if table is not None and table not in names:
-        raise RequestError(f"no table {table!r}", remedy=f"Choose one of {', '.join(names)}")
+        raise RequestError(f"no table {table!r}", remedy=did_you_mean(table, names))
     return names if table is None else None
 
 

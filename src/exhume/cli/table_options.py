@@ -27,6 +27,13 @@ class Color(StrEnum):
     never = "never"
 
 
+def _use_zone(name: str | None) -> str | None:
+    from exhume.moments import use_zone
+
+    use_zone(name)
+    return name
+
+
 _OPTIONS: dict[str, tuple[Any, Any]] = {
     "where": (
         Annotated[
@@ -77,6 +84,22 @@ _OPTIONS: dict[str, tuple[Any, Any]] = {
                 help="Show the first N rows of each table; 0: all.",
                 rich_help_panel=ROWS,
                 show_default="all; 100 on a terminal",
+            ),
+        ],
+        None,
+    ),
+    "zone": (
+        Annotated[
+            str | None,
+            typer.Option(
+                "--tz",
+                metavar="ZONE",
+                # Before the options that have times.
+                is_eager=True,
+                callback=_use_zone,
+                help="The zone of times in options and tables, such as Europe/Berlin, or local.",
+                rich_help_panel=OUTPUT,
+                show_default="UTC",
             ),
         ],
         None,

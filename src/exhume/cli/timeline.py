@@ -42,12 +42,14 @@ def timeline_command(
 
     Example: exhume timeline data/ --group billing
     """
+    from exhume.cli.groups import the_one
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
     from exhume.cli.swimlanes import draw
 
     refuse_unfit(None, output=output, output_file=output_file, evidence=paths)
     with opened(paths, temp_dir=temp_dir) as evidence:
+        group = the_one(evidence, group)
         answer = evidence.owners(groups=[group])
         if output is Output.table:
             draw(answer, group, by_member=by is Lanes.members, by_changes=scale is Scale.changes, output_file=output_file, evidence=paths)

@@ -41,11 +41,15 @@ def why_command(
 
     Example: exhume why data/ --group billing --topic orders --partition 3 --release 2.8.2
     """
+    from exhume.cli.groups import refuse_unknown, the_one
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
 
     refuse_unfit(None, output=output, output_file=output_file, evidence=paths)
     with opened(paths, temp_dir=temp_dir) as evidence:
+        group = the_one(evidence, group)
         answer = evidence.why(group, topic=topic, partition=partition, now_ms=now, retention_ms=retention, release=release)
+        if set(answer["code"].to_pylist()) <= {"never_there"}:
+            refuse_unknown(evidence, [group])
         render(answer, output=output, output_file=output_file, csv_raw=csv_raw, columns=_SHOWN, evidence=paths)
         tell(evidence.findings)

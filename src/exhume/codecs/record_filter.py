@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypedDict, Unpack
 
 from exhume.codecs.record_types import RECORD_TYPES, Decoded
-from exhume.errors import RequestError
+from exhume.errors import RequestError, did_you_mean
 from exhume.moments import Time, time_ms
 
 _CONTROL_NAMES = ("end_txn_marker", "control")
@@ -83,7 +83,7 @@ class RecordFilter:
         known = {*(row.name for row in RECORD_TYPES.values()), *_CONTROL_NAMES, *_OTHER_NAMES}
         for name in self.types or ():
             if name not in known and not _NUMBER.fullmatch(name):
-                raise RequestError(f"no record type {name!r}", remedy=f"Choose a number, or one of {', '.join(sorted(known))}")
+                raise RequestError(f"no record type {name!r}", remedy=f"{did_you_mean(name, sorted(known))}, or a number")
         for what, first, last in (("offsets", self.from_offset, self.to_offset), ("times", self.from_time_ms, self.to_time_ms)):
             if first is not None and last is not None and first > last:
                 raise RequestError(f"the range of {what} ends at {last}, before it begins at {first}", remedy="Swap the two values")

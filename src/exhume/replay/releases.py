@@ -344,6 +344,15 @@ def release_numbers(release: str) -> tuple[int, ...]:
     return tuple(int(number) for number in release.split("."))
 
 
+#: The newest patch of each line that Kafka has released; a line that gets none any more, and those that may get one.
+_NEWEST_OF_EACH_LINE = (
+    *("0.9.0.1", "0.10.0.1", "0.10.1.1", "0.10.2.2", "0.11.0.3", "1.0.2", "1.1.1"),
+    *("2.0.1", "2.1.1", "2.2.2", "2.3.1", "2.4.1", "2.5.1", "2.6.3", "2.7.2", "2.8.2"),
+    *("3.0.2", "3.1.2", "3.2.3", "3.3.2", "3.4.1", "3.5.2", "3.6.2", "3.7.2", "3.8.1", "3.9.2"),
+    *("4.0.2", "4.1.2", "4.2.2", "4.3.1"),
+)
+
+
 def profile_for(release: str | None) -> BrokerProfile:
     """The profile of this release; None: the newest.
 
@@ -394,6 +403,10 @@ def is_newer_than_known(release: str) -> bool:
 def newer_release_findings(releases: Iterable[str | None]) -> Iterator[Finding]:
     """A finding that the rules of this release are unknown, because it is newer than the newest known one."""
     for release in releases:
+        newest = None if release is None else _newest_of_line(release)
+        if newest is not None:
+            sentence = f"no release {release} is known, the newest of its line is {newest}: the rules of {newest} are taken"
+            yield Finding(code="release_not_known", severity="warn", confidence="likely", sentence=sentence)
         if release is not None and is_newer_than_known(release):
             sentence = f"the rules of {release} are not known: those of {profile_for(None).release} are taken"
             yield Finding(code="release_newer_than_known", severity="warn", confidence="likely", sentence=sentence)
@@ -403,6 +416,19 @@ def _newest_patch(numbers: tuple[int, ...]) -> tuple[int, ...]:
     """The number of a release; a line such as 4.2 counts as its newest patch."""
     length = 4 if numbers[0] == 0 else 3
     return numbers + (1_000_000,) * (length - len(numbers))
+
+
+def _newest_of_line(release: str) -> str | None:
+    """Return the newest patch of this line, if the release has a greater number; None if not, and for a line without patches here."""
+    match = _RELEASE.fullmatch(release.strip())
+    if match is None:
+        return None
+    numbers = release_numbers(match[1])
+    for newest in _NEWEST_OF_EACH_LINE:
+        known = release_numbers(newest)
+        if len(numbers) == len(known) and numbers[:-1] == known[:-1] and numbers > known:
+            return newest
+    return None
 
 
 def _known() -> str:

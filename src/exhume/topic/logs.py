@@ -14,7 +14,7 @@ from exhume.codecs.log_directory import Evidence
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.segment_reader import ReadOptions, SegmentBatch, SegmentReader
 from exhume.codecs.uris import PathOrUri
-from exhume.errors import RequestError
+from exhume.errors import RequestError, did_you_mean
 from exhume.findings import Findings
 from exhume.moments import Clock, Time
 from exhume.replay.broker_log import Stop
@@ -89,7 +89,7 @@ class TopicLogs:
 
         schema = schemas.END_TXN_MARKERS if name == "end_txn_markers" else schemas.decoded().get(name)
         if schema is None:
-            raise RequestError(f"no table {name!r}", remedy=f"Choose one of {', '.join([*schemas.decoded(), 'end_txn_markers'])}")
+            raise RequestError(f"no table {name!r}", remedy=did_you_mean(name, [*schemas.decoded(), "end_txn_markers"]))
         return pa.RecordBatchReader.from_batches(schema, decoded_batches(name, self.reader(), wanted))
 
     def decoded_columns(self, name: str, wanted: RecordFilter, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

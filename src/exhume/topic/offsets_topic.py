@@ -101,6 +101,11 @@ class OffsetsTopic:
         """
         return self._logs.records(RecordFilter.of(**conditions))
 
+    def group_names(self) -> list[str]:
+        """The names of all groups that have a record here, also of those that are gone, sorted. Reads the log."""
+        names = {name for name in self.growth(now_ms=0).table.column("group").unique().to_pylist() if name is not None}
+        return sorted(names)
+
     def dump(self, wanted: RecordFilter | None = None, *, raw: bool = False, **conditions: Unpack[RecordKeywords]) -> pa.RecordBatchReader:
         """Every record decoded to the last field, one row each, of `decoded_tables.DUMP`; with `raw`, key and value bytes beside it.
 
@@ -289,7 +294,8 @@ class OffsetsTopic:
         """Explain why this group and its offsets exist or not, as `why.WHY`.
 
         The answer covers the group and each offset in the log; with a topic only its offsets, with a partition only that one. `release`
-        and `retention_ms` are those of the broker that wrote the log, if known: they decide which offsets it expired.
+        and `retention_ms` are those of the broker that wrote the log, if known: they decide which offsets it expired. Expiry is judged at
+        `now_ms` (default: the end of the log).
 
         Raises:
             RequestError: no such release; a retention that is not a number of minutes; a partition without its topic.
@@ -297,7 +303,7 @@ class OffsetsTopic:
         from exhume.topic import one_group
 
         retention = retention_of(self._logs.profile(release), retention_ms, release)
-        return one_group.why(self._logs, group, (topic, partition), retention, now_or_given_ms(now_ms))
+        return one_group.why(self._logs, group, (topic, partition), retention, None if now_ms is None else now_or_given_ms(now_ms))
 
     def memberships(self, groups: Collection[str] | None = None) -> Iterator[Membership]:
         """Yield the steps of these groups (default: all), in the order of the log.

@@ -72,8 +72,8 @@ def _noting(logs: TopicLogs) -> CompiledLoad:
     return replace(logs.fast_load(), relevant_batches={})
 
 
-def why(logs: TopicLogs, group: str, key: Key, retention: Retention, now_ms: int) -> pa.Table:
-    """Explain why this group and its offsets exist or not, as `why.WHY`.
+def why(logs: TopicLogs, group: str, key: Key, retention: Retention, now_ms: int | None) -> pa.Table:
+    """Explain why this group and its offsets exist or not, as `why.WHY`; expiry is judged at `now_ms`, or else at the end of the log.
 
     Raises:
         RequestError: a partition without its topic.
@@ -89,6 +89,7 @@ def why(logs: TopicLogs, group: str, key: Key, retention: Retention, now_ms: int
     with infrequent_gc():
         logs.read(extents, *(() if diagnosis is None else (diagnosis.condenser,)))
     found = extents.extents(logs.evidence.partitions)
+    now_ms = _newest_ms({}, found) if now_ms is None else now_ms
     try:
         records = reader.table(lambda: found)
     except RequestError:

@@ -20,6 +20,7 @@ from exhume.replay.releases import newer_release_findings
 from exhume.replay.state import CoordinatorState, refuse_unknown_groups
 from exhume.replay.topic_names import TopicNames
 from exhume.replay.verdict import LOADED
+from exhume.topic.absent import refuse_removed
 from exhume.topic.logs import TopicLogs, selectable_groups
 from exhume.topic.retention import Retention
 
@@ -89,6 +90,7 @@ def load_graded(logs: TopicLogs, request: LoadRequest, at: Moment | None, *, gra
     try:
         refuse_unknown_groups(unknown, state)
     except RequestError:
+        refuse_removed(logs, unknown)
         # Only a load of all groups knows similar names.
         refuse_unknown_groups(unknown, load(logs, replace(request, groups=None), at))
         raise
@@ -170,13 +172,15 @@ def expiry(logs: TopicLogs, retention: Retention, now_ms: int, groups: Collectio
         logs.findings.extend(load.findings)
     answer = forecast_expiry(loads, profile, now_ms, retention_ms, groups=groups)
     if groups is not None and all(load.outcome in LOADED for load in loads):
-        _refuse_unknown(groups, answer.forecast, loads)
+        _refuse_unknown(logs, groups, answer.forecast, loads)
     logs.findings.extend(answer.findings)
     return answer
 
 
-def _refuse_unknown(groups: Collection[str], forecast: pa.Table, loads: Sequence[PartitionLoad]) -> None:
-    for group in sorted(set(groups) - set(forecast["group"].to_pylist())):
+def _refuse_unknown(logs: TopicLogs, groups: Collection[str], forecast: pa.Table, loads: Sequence[PartitionLoad]) -> None:
+    unknown = sorted(set(groups) - set(forecast["group"].to_pylist()))
+    refuse_removed(logs, unknown)
+    for group in unknown:
         held = [load.partition_state.whole() for load in loads]
         known = {name for partition_state in held for name in (*partition_state.groups, *(key[0] for key in partition_state.offsets))}
         raise RequestError(f"no group {group!r} in this state", remedy=near_by(group, known))

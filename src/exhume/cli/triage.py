@@ -1,0 +1,118 @@
+"""`exhume triage`, and `exhume PATH`: the page to begin with."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from exhume.cli.options import EvidencePaths, LoadRelease, TempDir
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from exhume.topic import OffsetsTopic
+
+#: The number of groups to name in a line.
+_MOST_NAMES = 8
+_MOST_SENTENCES = 5
+
+
+def triage_command(paths: EvidencePaths, release: LoadRelease = None, temp_dir: TempDir = None) -> None:
+    """Show the page to begin with: what is here, if it is whole, headlines, groups that lost offsets, the next commands.
+
+    `exhume PATH` is the same. The headlines are those of diagnose, at most ten. The exit code is 1 after an incident, or if damage made the
+    answer partial.
+
+    Example: exhume triage data/
+    """
+    from exhume.analysis.detectors.headlines import headlines, ranked
+    from exhume.cli.findings_list import write_findings
+    from exhume.cli.notes import counted
+    from exhume.cli.run import EXIT_DAMAGE, opened, tell
+    from exhume.escape import printable
+
+    def show(line: str) -> None:
+        typer.echo(printable(line))
+
+    with opened(paths, temp_dir=temp_dir) as topic:
+        for line in _what_is_here(topic, release):
+            show(line)
+        found = topic.diagnose()
+        loud = headlines(ranked(found.at_least("warn")))
+        notes = headlines(ranked(found.at_least("info")))
+        show("")
+        if loud.num_rows:
+            show(f"Headlines ({loud.num_rows})")
+            write_findings(loud)
+        else:
+            more = f", {counted(notes.num_rows, 'note')}" if notes.num_rows else ""
+            show(f"No headline: nothing at warn or above{more}")
+            for row in notes.slice(0, _MOST_SENTENCES).to_pylist():
+                show(f"  {row['code']} {row['group'] or row['topic'] or ''}: {row['sentence']}".replace(" :", ":"))
+        show("")
+        show("Next")
+        for command in _next(paths, loud if loud.num_rows else notes):
+            show(f"  {command}")
+        tell(topic.findings)
+        if len(found.at_least("incident")):
+            raise typer.Exit(EXIT_DAMAGE)
+
+
+def _what_is_here(topic: OffsetsTopic, release: str | None) -> Iterator[str]:
+    from exhume.analysis.summary import summarize_groups
+    from exhume.cli.moments import format_ms
+    from exhume.cli.notes import counted
+
+    inspection = topic.inspect().tables()
+    partitions = inspection["partitions"].to_pylist()
+    size_bytes, records = sum(row["size_bytes"] or 0 for row in partitions), sum(row["record_count"] or 0 for row in partitions)
+    numbers = [row["offsets_partition"] for row in partitions]
+    times = [row[name] for row in partitions for name in ("min_timestamp_ms", "max_timestamp_ms") if row[name] is not None]
+    of = f" ({', '.join(map(str, numbers))})" if len(numbers) <= _MOST_NAMES else ""
+    yield f"{counted(len(partitions), 'offsets partition')}{of}, {counted(records, 'record')}, {size_bytes:,} bytes"
+    if times:
+        yield f"from {format_ms(min(times))} to {format_ms(max(times))}"
+    damaged = [row["offsets_partition"] for row in partitions if row["damaged_bytes"]]
+    missing = sum(row["missing_offsets"] or 0 for row in partitions)
+    yield f"Damaged: offsets partitions {', '.join(map(str, damaged))}" if damaged else "No damage found"
+    if missing:
+        yield f"{missing:,} record offsets have no record: compaction removes superseded records"
+    state = topic.state(release=release)
+    not_loaded = [row for row in state.loads.to_pylist() if row["outcome"] not in ("loaded", "loaded_with_errors")]
+    for row in not_loaded[:_MOST_SENTENCES]:
+        yield f"A broker of {state.release} does not load offsets partition {row['offsets_partition']}: {row['reason']}"
+    yield from _groups(summarize_groups(state), topic.group_names())
+
+
+def _groups(summary: pa.Table, named: Sequence[str]) -> Iterator[str]:
+    from exhume.cli.notes import counted
+
+    there = summary.to_pylist()
+    states: dict[str, int] = {}
+    for row in there:
+        states[row["group_state"] or "offsets only"] = states.get(row["group_state"] or "offsets only", 0) + 1
+    by_state = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
+    yield f"{counted(len(there), 'group')} at the end{f': {by_state}' if by_state else ''}"
+    gone = sorted({*named} - {row["group"] for row in there})
+    if gone:
+        names = ", ".join(gone[:_MOST_NAMES]) + (f" and {len(gone) - _MOST_NAMES} more" if len(gone) > _MOST_NAMES else "")
+        yield f"{counted(len(gone), 'group')} with records, and not there at the end: {names}"
+
+
+def _next(paths: Sequence[str], shown: pa.Table) -> Iterator[str]:
+    places = " ".join(shlex.quote(path) for path in paths)
+    groups = list(dict.fromkeys(row["group"] for row in shown.to_pylist() if row["group"]))
+    yield f"exhume diagnose {places} --all"
+    for group in groups[:2]:
+        yield f"exhume explain {places} --group {shlex.quote(group)}"
+    if not groups:
+        yield f"exhume state {places}"
+
+
+def is_place(text: str) -> bool:
+    """Return True if this first argument of the program is evidence: a path that exists, or a URI."""
+    return "://" in text or Path(text).exists()
