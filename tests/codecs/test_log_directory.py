@@ -815,3 +815,12 @@ def test_every_directory_of_the_corpus_is_found_and_none_is_damaged() -> None:
 
     assert counts["stories"] == len(stories) > 0
     assert counts["segments"] == sum(1 for _ in root.rglob("__consumer_offsets-*/*.log*"))
+
+
+def test_a_swap_beside_the_segment_of_its_offset_replaces_it(tmp_path: Path) -> None:
+    write(tmp_path / "__consumer_offsets-0", {log(0): batch(0) + batch(1), f"{log(0)}.swap": batch(1), log(10): batch(10)})
+
+    evidence = discover([tmp_path])
+
+    assert read(only(evidence)) == [f"{log(0)}.swap", log(10)]
+    assert {finding.code for finding in evidence.findings} >= {"swap_read", "segment_replaced"}

@@ -180,3 +180,33 @@ def test_the_java_coordinator_does_not_show_records_after_the_end_of_the_newest_
         rows = topic.state(release=release, stop="clean").offsets.to_pylist()
 
     assert ranges({row["partition"]: row["committed_offset"] for row in rows}) == {1: expected}
+
+
+@pytest.mark.parametrize("compiled_from", [0, 1 << 30], ids=["columns", "records"])
+@pytest.mark.parametrize("stop", STOPS)
+@pytest.mark.parametrize("name", ["backup.log", "00000000000000000000 (1).log"])
+def test_no_broker_starts_beside_a_log_file_without_a_base_offset(tmp_path: Path, name: str, stop: Stop, compiled_from: int) -> None:
+    segment = write_segments(tmp_path, 3)[0]
+    segment.with_name(name).write_bytes(b"")
+
+    for release in RELEASES:
+        with OffsetsTopic(discover([tmp_path]), ReadOptions(least_compiled_bytes=compiled_from)) as topic:
+            (load,) = topic.state(release=release, stop=stop).loads.to_pylist()
+            lenient = topic.state(release=release, stop=stop, mode="lenient").offsets.num_rows
+        assert (load["outcome"], lenient) == ("refused", 3)
+        assert name in load["reason"]
+
+
+@pytest.mark.parametrize("compiled_from", [0, 1 << 30], ids=["columns", "records"])
+@pytest.mark.parametrize("sizes", [(2, 3), (3,)], ids=["older segment", "newest segment"])
+def test_a_size_that_exceeds_32_bits_aborts_the_load(tmp_path: Path, sizes: tuple[int, ...], compiled_from: int) -> None:
+    segment = write_segments(tmp_path, *sizes)[0]
+    content = bytearray(segment.read_bytes())
+    second = list(BatchWalk(content))[1].byte_position
+    for size, outcome in ((0x7FFFFFFF, "aborted"), (0x7FFFFFF4, "aborted"), (0x7FFFFFF3, "loaded")):
+        content[second + 8 : second + 12] = size.to_bytes(4, "big")
+        segment.write_bytes(content)
+        with OffsetsTopic(discover([tmp_path]), ReadOptions(least_compiled_bytes=compiled_from)) as topic:
+            (load,) = topic.state(release="4.3.0", stop="clean").loads.to_pylist()
+        assert load["outcome"] == outcome
+        assert outcome == "loaded" or load["byte_position"] == second

@@ -162,7 +162,15 @@ def without_index(log: PartitionWriter) -> None:
         index.unlink()
 
 
+def beside_a_copy(log: PartitionWriter) -> None:
+    log.append([COMMITTED])
+    (log.directory / "copy.log").write_bytes(b"")
+
+
 CASES: dict[Kind, Case] = {
+    Kind.START_NAME_MALFORMED: Case(
+        "2.8.2", beside_a_copy, {}, "a broker of this release does not start on this log directory: the name of LOG has no base offset"
+    ),
     Kind.START_BATCH_TOO_SMALL: Case(
         "2.8.2",
         zeros_at_the_end,
@@ -185,6 +193,12 @@ CASES: dict[Kind, Case] = {
     ),
     Kind.BATCH_UNREADABLE: Case("4.3.0", broken, {"record_offset": 1}, "a batch cannot be read: {detail}"),
     Kind.BATCH_TOO_SMALL: Case("4.3.0", behind_a_roll(bytes(100)), {}, "the size of a batch is below the minimum"),
+    Kind.BATCH_SIZE_OVERFLOWS: Case(
+        "4.3.0",
+        behind_a_roll(struct.pack(">qiib", 2, 0x7FFFFFFF, 0, 2) + bytes(60)),
+        {},
+        "the size of a batch exceeds 32 bits with the fields before it",
+    ),
     Kind.MAGIC_UNKNOWN: Case("4.3.0", behind_a_roll(struct.pack(">qiib", 2, 65, 0, 9) + bytes(60)), {}, "the magic of a batch is unknown"),
     Kind.CONTROL_BATCH_EMPTY: Case("1.1.1", empty_control_batch, {"record_offset": 0}, "a control batch is empty"),
     Kind.CONTROL_KEY_UNDECODABLE: Case(

@@ -42,6 +42,7 @@ from exhume.errors import DecodeError, Underflow, UnknownVersion
 
 CrcStatus = Literal["ok", "mismatch", "not_checked", "unreadable"]
 TimestampType = Literal["NoTimestampType", "CreateTime", "LogAppendTime"]
+_MOST_INT32 = 0x7FFFFFFF
 EndReason = Literal["end", "short_tail", "cut_batch", "size_too_small", "bad_magic"]
 
 _LEGACY = struct.Struct(">qiIBB")
@@ -141,6 +142,11 @@ def end_reason(buffer: Buffer, position: int, end: int) -> EndReason | None:
         return "bad_magic"
     # Kafka steps over a batch that is too small for its own header, and fails when it reads the header.
     return "size_too_small" if LOG_OVERHEAD + size < HEADER_BYTES[magic] else None
+
+
+def overflows(buffer: Buffer, position: int) -> bool:
+    """Return True if the size of the batch here, with its offset and size fields, exceeds 32 bits: Kafka throws where it reads records."""
+    return bool(_OFFSET_AND_SIZE.unpack_from(buffer, position)[1] > _MOST_INT32 - LOG_OVERHEAD)
 
 
 def read_batch_header(buffer: Buffer, position: int) -> Batch:

@@ -47,6 +47,7 @@ _ROOT_FILES = frozenset({*OFFSET_CHECKPOINTS, META_PROPERTIES, CLEAN_SHUTDOWN})
 _PARTITION = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})", re.DOTALL)
 _SUFFIXED = re.compile(r"(?P<log>\S+-\S+)\.[^\s.]+-(?P<suffix>delete|future|stray)", re.ASCII)
 _SEGMENT_FILE = re.compile(r"(?P<offset>[0-9]{1,20})\.(?P<kind>log|index|timeindex|txnindex|snapshot)(\.(?P<origin>deleted|swap|cleaned))?")
+_NUMBER = re.compile(r"[+-]?[0-9]{1,20}")
 _METADATA_SNAPSHOT = re.compile(r"(?P<offset>[0-9]{20})-[0-9]{10}\.checkpoint")
 _MAX_FILE_NAME = 255
 
@@ -85,6 +86,11 @@ def parse_directory_name(name: str) -> DirectoryName | None:
     return DirectoryName(
         decode_utf8(_raw(match["topic"])), int(match["partition"]), suffix, is_cut=suffix is not None and len(name) >= _MAX_FILE_NAME
     )
+
+
+def is_malformed_log(name: str) -> bool:
+    """Return True if a broker takes this file for a segment and finds no number before the first dot."""
+    return name.endswith(".log") and _NUMBER.fullmatch(name.partition(".")[0]) is None
 
 
 def parse_file_name(name: str) -> FileName | None:

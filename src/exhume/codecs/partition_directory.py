@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from exhume.codecs.checkpoints import LeaderEpoch, read_leader_epochs, read_partition_metadata
-from exhume.codecs.file_names import LEADER_EPOCHS, OFFSETS_TOPIC, PARTITION_METADATA, UNFINISHED_SUFFIX, DirectoryName, DirectorySuffix
+from exhume.codecs.file_names import (
+    LEADER_EPOCHS,
+    OFFSETS_TOPIC,
+    PARTITION_METADATA,
+    UNFINISHED_SUFFIX,
+    DirectoryName,
+    DirectorySuffix,
+    is_malformed_log,
+)
 from exhume.codecs.segment_files import Reporter, SegmentFile, SegmentFiles, SnapshotFile
 from exhume.codecs.volumes import Entry, EvidenceFile, Volume
 from exhume.codecs.wire import Buffer
@@ -50,6 +58,11 @@ class PartitionDirectory(Checkpointed):
     leader_epochs: list[LeaderEpoch] = field(default_factory=list)
     topic_id: str | None = None
     side_files: list[EvidenceFile] = field(default_factory=list)
+
+    @property
+    def malformed_names(self) -> list[str]:
+        """The paths of files that end in `.log` and do not begin with a base offset: no broker starts beside them."""
+        return [file.path for file in self.side_files if is_malformed_log(file.path.rsplit("/", 1)[-1])]
 
     @property
     def read_segments(self) -> list[SegmentFile]:

@@ -6,8 +6,8 @@ A broker reads the files that have their final name. Leftovers are listed, but r
     .swap      compacted segments on their way to their final names
     .cleaned   compacted segments that the cleaner had not finished
 
-One exception: a broker that stopped while it swapped has segments only as `.log.swap`. It completes the swap at its next start. This
-module reads the segments as after that start: every `.log.swap`, but not the segments that the swap replaces.
+One exception: a broker that stopped while it swapped leaves segments as `.log.swap`. It completes the swap at its next start. This module
+reads the segments as after that start: every `.log.swap`, but not the segments that the swap replaces.
 
 Source: LogLoader.load, LogLoader.removeTempFilesAndCollectSwapFiles of Kafka 3.8.
 """
@@ -196,11 +196,10 @@ class SegmentFiles:
         """The segments that a broker would read, and the leftovers in `include`."""
         read = {key for key in self._logs if key.origin == "log" or key.origin in include}
         swaps = self._complete_swaps()
-        standing_in = [key for key in swaps if _Key(key.base_offset, "log") not in self._logs]
-        if not standing_in or "swap" in include:
+        if not swaps or "swap" in include:
             return read
-        for key in standing_in:
-            sentence = "no segment has the final name: the broker stopped during the swap; this file is read instead, as a broker would do"
+        for key in swaps:
+            sentence = "the broker stopped during a swap: this file is read in place of the segments that it replaces, as at the next start"
             self._reporter.info("swap_read", self._volume.shown(self._logs[key].path), sentence)
         first, end = swaps[0].base_offset, max(map(self._next_offset, swaps))
         replaced = {key for key in read if key.origin == "log" and first <= key.base_offset < end}

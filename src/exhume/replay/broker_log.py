@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 
 from exhume.codecs.batch_format import HEADER_BYTES
-from exhume.codecs.batches import Batch, BatchWalk, EndReason, first_offset, read_header_fields
+from exhume.codecs.batches import Batch, BatchWalk, EndReason, first_offset, overflows, read_header_fields
 from exhume.codecs.columns.blocks import readable
 from exhume.codecs.indexes import last_indexed_position
 from exhume.codecs.kernels import scan
@@ -169,6 +169,8 @@ class StrictLog:
             if batch.last_offset >= self.start_offset:
                 yield LoadedBatch(segment.file.path, batch, segment.buffer, _reader(segment.buffer, batch))
         assert walk.end is not None
+        if walk.end.reason == "cut_batch" and overflows(segment.buffer, walk.end.byte_position):
+            raise LoadAborted(LoadProblem(ProblemKind.BATCH_SIZE_OVERFLOWS), path=segment.file.path, byte_position=walk.end.byte_position)
         if walk.end.reason == "cut_batch":
             self.hidden.append((segment.file, walk.end.byte_position, segment.end))
         if walk.end.reason in ("size_too_small", "bad_magic"):
@@ -192,7 +194,10 @@ def list_log(partition: PartitionDirectory, stop: Stop) -> StrictLog:
     """The log of this partition with no segment opened and without its end."""
     files = served_files(partition)
     start_offset = partition.log_start_offset or (files[0].base_offset if files else 0)
-    return StrictLog(partition, stop, start_offset, 0, [ServedSegment(file, b"", file.size_bytes) for file in files])
+    log = StrictLog(partition, stop, start_offset, 0, [ServedSegment(file, b"", file.size_bytes) for file in files])
+    if partition.malformed_names:
+        log.refused = LoadProblem(ProblemKind.START_NAME_MALFORMED, path=partition.malformed_names[0])
+    return log
 
 
 class FileWalk:

@@ -13,12 +13,14 @@ class ProblemKind(StrEnum):
     """One kind for each cause. Code compares kinds, never sentences."""
 
     # The broker does not start.
+    START_NAME_MALFORMED = auto()
     START_BATCH_TOO_SMALL = auto()
     START_CONTROL_TYPE_UNKNOWN = auto()
     START_INDEX_GOES_BACK = auto()
     # The bytes of a batch or record.
     BATCH_UNREADABLE = auto()
     BATCH_TOO_SMALL = auto()
+    BATCH_SIZE_OVERFLOWS = auto()
     MAGIC_UNKNOWN = auto()
     CONTROL_BATCH_EMPTY = auto()
     CONTROL_KEY_UNDECODABLE = auto()
@@ -70,11 +72,13 @@ _NO_START = "a broker of this release does not start on this log directory"
 
 #: The sentence of each kind. In braces: attributes of `LoadProblem`.
 TEMPLATES: dict[ProblemKind, str] = {
+    ProblemKind.START_NAME_MALFORMED: f"{_NO_START}: the name of {{path}} has no base offset",
     ProblemKind.START_BATCH_TOO_SMALL: f"{_NO_START}: a batch at byte {{byte_position}} of {{path}} has a size below the minimum",
     ProblemKind.START_CONTROL_TYPE_UNKNOWN: f"{_NO_START}: a control record of unknown type at byte {{byte_position}} of {{path}}",
     ProblemKind.START_INDEX_GOES_BACK: f"{_NO_START}: {{path}} has no .index, and its record offsets go back",
     ProblemKind.BATCH_UNREADABLE: "a batch cannot be read: {detail}",
     ProblemKind.BATCH_TOO_SMALL: "the size of a batch is below the minimum",
+    ProblemKind.BATCH_SIZE_OVERFLOWS: "the size of a batch exceeds 32 bits with the fields before it",
     ProblemKind.MAGIC_UNKNOWN: "the magic of a batch is unknown",
     ProblemKind.CONTROL_BATCH_EMPTY: "a control batch is empty",
     ProblemKind.CONTROL_KEY_UNDECODABLE: "the key of a control record cannot be decoded",

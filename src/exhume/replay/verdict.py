@@ -22,6 +22,7 @@ LOADED_IN_MEMORY: frozenset[Outcome] = LOADED | {"not_shown"}
 
 #: Every other kind aborts the load.
 _OUTCOMES: Mapping[ProblemKind, Outcome] = {
+    ProblemKind.START_NAME_MALFORMED: "refused",
     ProblemKind.START_BATCH_TOO_SMALL: "refused",
     ProblemKind.START_CONTROL_TYPE_UNKNOWN: "refused",
     ProblemKind.START_INDEX_GOES_BACK: "refused",
@@ -32,7 +33,9 @@ _OUTCOMES: Mapping[ProblemKind, Outcome] = {
     ProblemKind.ACTIVE_GROUP_UNLOADED: "loaded_with_error",
 }
 #: The evidence is damaged; every other kind is about records that the release refuses.
-_DAMAGE = frozenset({ProblemKind.BATCH_UNREADABLE, ProblemKind.BATCH_TOO_SMALL, ProblemKind.MAGIC_UNKNOWN})
+_DAMAGE = frozenset(
+    {ProblemKind.BATCH_UNREADABLE, ProblemKind.BATCH_TOO_SMALL, ProblemKind.BATCH_SIZE_OVERFLOWS, ProblemKind.MAGIC_UNKNOWN}
+)
 
 
 def outcome_of(problem: LoadProblem | None) -> Outcome:

@@ -17,7 +17,7 @@ import numpy as np
 
 from exhume.codecs.batch_format import GZIP, HEADER_BYTES
 from exhume.codecs.batch_writer import NewRecord, encode_batch
-from exhume.codecs.batches import Batch, end_reason, first_offset, read_header_fields
+from exhume.codecs.batches import Batch, end_reason, first_offset, overflows, read_header_fields
 from exhume.codecs.columns.blocks import readable
 from exhume.codecs.compression import decompress
 from exhume.codecs.kernels import scan
@@ -195,7 +195,7 @@ class StrictCarefulReader(CarefulReader):
         if self.is_over:
             return tables, served.end
         reason = end_reason(served.buffer, position, served.end)
-        if reason in ("cut_batch", "short_tail"):
+        if reason in ("cut_batch", "short_tail") and not (reason == "cut_batch" and overflows(served.buffer, position)):
             self.hidden_from.append((segment, position, reason == "cut_batch"))
             hide_after(self.log, served, position, is_batch=reason == "cut_batch")
             return tables, position

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from exhume.codecs.batches import overflows
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.replay.broker_log import ServedSegment, Stop, StrictLog, find_end, hidden_findings, is_unclean, list_log
 from exhume.replay.broker_start import lose_after
@@ -34,6 +35,8 @@ def serve_end(log: StrictLog, *, is_lenient: bool = False) -> list[tuple[int, in
         lose_after(log, number, walk.byte_position)
     elif walk.reason in ("cut_batch", "short_tail"):
         is_batch = walk.reason == "cut_batch"
+        if is_batch and overflows(log.segments[-1].buffer, walk.byte_position):
+            return []
         hide_after(log, log.segments[number], walk.byte_position, is_batch=is_batch)
         return [(number, walk.byte_position, is_batch)]
     return []
