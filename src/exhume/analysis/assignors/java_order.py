@@ -68,6 +68,19 @@ def computed_capacity(count: int, start: int = _SMALLEST_CAPACITY) -> int:
     return grown_capacity(max(count - 1, 0), start)
 
 
+def called_capacity(calls: Iterable[Hashable], start: int = _SMALLEST_CAPACITY) -> int:
+    """Return the capacity of a table after these calls of computeIfAbsent, one key each.
+
+    A call for a key that is there grows a full table as well.
+    """
+    capacity, keys = start, set[Hashable]()
+    for key in calls:
+        if 4 * len(keys) > 3 * capacity:
+            capacity *= 2
+        keys.add(key)
+    return capacity
+
+
 def capacity_for(wanted: int) -> int:
     """Return the capacity of a table made with an initial capacity: the next power of two."""
     capacity = 1

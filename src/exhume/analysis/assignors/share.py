@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 
 from exhume.analysis.assignors.coordinator_view import CoordinatorView, plan_of
 from exhume.analysis.assignors.group import AssignorThrows, GroupAssignment, GroupSpec, TopicPartition
-from exhume.analysis.assignors.java_order import capacity_for, computed_capacity, grown_capacity, hash_order, number_hash, string_hash
+from exhume.analysis.assignors.java_order import called_capacity, capacity_for, grown_capacity, hash_order, number_hash, string_hash
 
 Key = TypeVar("Key", TopicPartition, int)
 
@@ -33,11 +33,13 @@ def simple_4_1(spec: GroupSpec) -> GroupAssignment:
     """Assign as `simple` of the coordinator 4.1."""
     view = CoordinatorView(spec)
     holders: dict[TopicPartition, list[str]] = {}
+    calls: list[TopicPartition] = []
     for member_id, topics in view.previous.items():
         for topic, partitions in topics.items():
             for partition in partitions:
+                calls.append((topic, partition))
                 holders.setdefault((topic, partition), []).append(member_id)
-    capacity = computed_capacity(len(holders))
+    capacity = called_capacity(calls)
     before = {partition: holders[partition] for partition in hash_order(reversed(holders), view.record_hash, capacity)}
     return _plan(view, _equal_4_1(view, before) if view.subscriptions_equal() else _unequal_4_1(view, before))
 
@@ -179,6 +181,8 @@ class _Shares(Generic[Key]):
     _due: dict[int, int] = field(init=False)
     _by_partition: dict[Key, dict[int, None]] = field(init=False, default_factory=dict)
     _by_member: dict[int, dict[Key, None]] = field(init=False, default_factory=dict)
+    #: The partitions that were looked up in the table of partitions, in order.
+    _calls: list[Key] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         count, members = len(self.partitions), len(self.members)
@@ -194,18 +198,20 @@ class _Shares(Generic[Key]):
     def enter(self, position: int, partitions: Iterable[Key]) -> None:
         """Enter the partitions that a member owned before."""
         for partition in partitions:
+            self._calls.append(partition)
             self._by_partition.setdefault(partition, {})[position] = None
             self._by_member.setdefault(position, {})[partition] = None
 
     def run(self) -> None:
         """Take partitions from members with too many, then members from partitions with too many, then fill up."""
+        # A set of members that shrinks keeps its capacity.
+        sizes = {partition: len(members) for partition, members in self._by_partition.items()}
         for position, partitions in self._by_member.items():
             for partition in hash_order(partitions, self.hash_of):
                 if len(partitions) <= self._due.get(position, 0):
                     break
                 del partitions[partition]
                 del self._by_partition[partition][position]
-        sizes = {partition: len(members) for partition, members in self._by_partition.items()}
         for partition, members in self._by_partition.items():
             for position in hash_order(members, number_hash, grown_capacity(sizes[partition])):
                 if len(members) <= self._sharing:
@@ -218,7 +224,7 @@ class _Shares(Generic[Key]):
         for partition in self.partitions:
             self._by_partition.setdefault(partition, {})
         hungry = [position for position in self.members if len(self._by_member.get(position, ())) < self._due[position]]
-        capacity = computed_capacity(len(self._by_partition), capacity_for(int((len(self.partitions) + 1) / 0.75 + 1)))
+        capacity = called_capacity([*self._calls, *self.partitions], capacity_for(int((len(self.partitions) + 1) / 0.75 + 1)))
         turn = 0
         for partition in hash_order(reversed(self._by_partition), self.hash_of, capacity):
             members = self._by_partition[partition]
