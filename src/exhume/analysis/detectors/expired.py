@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from exhume.analysis.detectors.cases import GroupCase
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyHistory
+from exhume.analysis.detectors.lags import lag_of
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.removal_evidence import (
     JudgedOffset,
@@ -267,7 +268,8 @@ def _restore(group: GroupCase, inputs: Inputs) -> str:
 def find_unsubscribed_topics(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
     """A group has, or had, offsets of a topic that no member subscribes to.
 
-    Either they are still there, were committed more than a day before the log ends, and will expire; or they expired while the group had
+    Either they are still there, were committed more than a day before the log ends, and will expire: `warn`, if `--end-offsets` or commits
+    of other groups show records after them; or they expired while the group had
     members, as Kafka intends.
     """
     for part in _parts(group, inputs, "unsubscribed"):
@@ -288,9 +290,13 @@ def find_unsubscribed_topics(group: GroupCase, inputs: Inputs) -> Iterator[Findi
         newest_ms = max(key.holds.commit_timestamp_ms for key in keys if key.holds is not None)
         offsets = partitions_of(topic, [key.partition for key in keys])
         due = f"it is due from {show_time(newest_ms + retention_ms)} on, with a retention of {span(retention_ms)}"
+        behind = {key.partition: lag for key in keys if (lag := lag_of(group, key, inputs, newest_ms))}
         age = f"{span(now_ms - newest_ms)} after the commit"
         sentence = f"the group still has {offsets} {age}, although no member subscribes to the topic; {due}"
-        yield _unsubscribed(group, sentence, keys, [key.holds for key in keys if key.holds is not None])
+        if behind:
+            sentence += f"; {counted(sum(behind.values()), 'record')} came after these offsets"
+        found = _unsubscribed(group, sentence, keys, [key.holds for key in keys if key.holds is not None])
+        yield replace(found, severity="warn") if behind else found
 
 
 def _unsubscribed(group: GroupCase, sentence: str, keys: Sequence[KeyHistory], evidence: Sequence[Proof]) -> Finding:

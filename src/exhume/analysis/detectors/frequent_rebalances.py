@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from exhume.analysis.detectors.cases import GroupCase
 from exhume.analysis.detectors.inputs import Inputs
@@ -27,6 +28,8 @@ _LEAST_SHORT_LIVED = 6
 _LEAST_JOINS, _REPLACEMENTS = 4, 2
 #: A time between two departures is about the rebalance timeout if it differs by at most this share.
 _ABOUT = 0.25
+#: A program is started with back-off if the time before its start grows by this factor, so many times in a row.
+_GROWTH, _LEAST_GROWING = 1.5, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +76,8 @@ def find_frequent_rebalances(group: GroupCase, inputs: Inputs) -> Iterator[Findi
     Six members or more join and leave again in that time: a rolling restart has none, since each new member stays. Besides, one client
     joins four times, or the members are replaced twice, or some members stay all the time. Causes are an exceeded max.poll.interval.ms, a
     program that ends and starts again, also with another address each time, or an autoscaler. It is `info` if the group is empty in
-    between and its offsets rise: a job that runs again and again. Storms (IC-04) do not count. If compaction removed the members, it is
-    undecidable.
+    between and its offsets rise: a job that runs again and again, unless the time before each start grows as in a back-off. Storms (IC-04)
+    do not count. If compaction removed the members, it is undecidable.
     """
     for period in _periods(group):
         if period.is_hidden:
@@ -143,8 +146,12 @@ def _frequent(group: GroupCase, period: _Period, tally: _Tally, without_ms: int)
     if without_ms:
         sentence += f"; no partition was assigned for at least {span(without_ms)}, {without_ms / period.length_ms:.0%} of the time"
     cause = _cause(tally)
-    is_job = 3 * tally.emptied >= len(period.steps) and _makes_progress(group, period, len(tally.short_lived))
-    if is_job:
+    is_backing_off = _backs_off(period)
+    is_empty_between = 3 * tally.emptied >= len(period.steps)
+    is_job = is_empty_between and not is_backing_off and _makes_progress(group, period, len(tally.short_lived))
+    if is_backing_off:
+        sentence += "; the time before each start grew: a program that ends is started again with back-off"
+    elif is_job:
         sentence += "; the group was empty in between, and its offsets rise: a job that runs again and again"
     elif cause:
         sentence += f"; {cause}"
@@ -185,6 +192,20 @@ def _cause(tally: _Tally) -> str:
         return f"the number of members changes between {tally.fewest} and {tally.most} again and again, as by an autoscaler"
     sessions = sorted({member.session_timeout_ms for member in tally.short_lived if member.session_timeout_ms})
     return f"their session timeout is {', '.join(map(span, sessions[:2]))}" if sessions else ""
+
+
+def _backs_off(period: _Period) -> bool:
+    """Return True if the times without members grew several times in a row, as those before each new start of a program that fails."""
+    growing, before_ms = 0, 0
+    for empty, step in pairwise(period.steps):
+        if not empty.is_empty or step.is_empty:
+            continue
+        waited_ms = (step.timestamp_ms or 0) - (empty.timestamp_ms or 0)
+        growing = growing + 1 if before_ms and waited_ms >= _GROWTH * before_ms else 0
+        before_ms = waited_ms
+        if growing >= _LEAST_GROWING:
+            return True
+    return False
 
 
 def _makes_progress(group: GroupCase, period: _Period, runs: int) -> bool:

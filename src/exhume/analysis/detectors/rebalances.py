@@ -9,8 +9,9 @@ from itertools import pairwise
 from exhume.analysis.detectors.cases import SILENT_RATIO, GroupCase, Silence
 from exhume.analysis.detectors.commit_loops.columns import KeyColumn
 from exhume.analysis.detectors.inputs import Inputs
+from exhume.analysis.detectors.lags import lag_of
 from exhume.analysis.detectors.registry import Detector
-from exhume.analysis.detectors.report import NAMED, counted, finding, span, undecidable
+from exhume.analysis.detectors.report import NAMED, counted, finding, some, span, undecidable
 from exhume.analysis.detectors.steps import EAGER, judged, log_extents, who
 from exhume.analysis.member_changes import client_of
 from exhume.analysis.memberships import Member, Membership, TopicPartition
@@ -76,14 +77,15 @@ STORMS = (
 )
 
 
-def find_stopped(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
+def find_stopped(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
     """A group has members and commits nothing for five times its usual interval, and for longer than their rebalance timeout, while other
     groups in the same offsets partition continue.
 
     If the next record of the group skips generations, or contains none of these members, a rebalance was stuck or the members were removed:
     likely. So is a silence of half an hour of clients that also commit unchanged offsets, if the next record is the next generation. If
-    no record follows, the group may still be stuck: possible. It is undecidable for clients that commit changed offsets only, since they
-    do not commit on idle topics. Besides, the record of a generation came ten minutes or more after its leader was chosen: the members
+    no record follows, the group may still be stuck: possible; likely, if `--end-offsets` or later commits of other groups show records
+    after its offsets. Without them it is undecidable for clients that commit changed offsets only, since they do not commit on idle topics.
+    Besides, the record of a generation came ten minutes or more after its leader was chosen: the members
     waited for the assignment of the leader.
     """
     if not group.memberships:
@@ -102,7 +104,7 @@ def find_stopped(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa
         if after is not None and after.record_offset < silence.to_record_offset:
             yield from _ended(group, silence, before, after)
         elif after is None and silence.to_record_offset >= group.log_context.next_offset:
-            yield from _open(group, silence, before)
+            yield from _open(group, silence, before, inputs)
 
 
 def _silences(group: GroupCase) -> Iterator[Silence]:
@@ -182,8 +184,23 @@ def _waited_for_leader(group: GroupCase) -> Iterator[Finding]:
         )
 
 
-def _open(group: GroupCase, silence: Silence, before: Membership) -> Iterator[Finding]:
+def _open(group: GroupCase, silence: Silence, before: Membership, inputs: Inputs) -> Iterator[Finding]:
     length = span(silence.length_ms)
+    behind = {f"{key.topic}-{key.partition}": lag for key in group.keys if (lag := lag_of(group, key, inputs, silence.from_timestamp_ms))}
+    if behind:
+        named = some([f"{name} {lag}" for name, lag in sorted(behind.items())])
+        yield finding(
+            "IC-18",
+            f"the group has {counted(len(before.members), 'member')} and has committed nothing for {length} (usual interval"
+            f" {span(silence.usual_interval_ms)}), while {counted(len(behind), 'partition')} got records after its offsets: {named}",
+            group,
+            severity="warn",
+            confidence="likely",
+            evidence=[before],
+            not_excluded=("an application that stores its offsets elsewhere",),
+            remedy="Check whether these clients still run, and what they wait for",
+        )
+        return
     if not _repeats(group):
         reason = f"the group committed nothing for {length}, and its clients may commit changed offsets only"
         yield undecidable("IC-18", reason, group, evidence=[before])

@@ -9,7 +9,9 @@ from statistics import median
 
 from exhume.analysis.detectors.cases import GroupCase, GroupRecord, PartitionCase, TopicCase
 from exhume.analysis.detectors.commit_loops.columns import KeyColumn
+from exhume.analysis.detectors.commits import Change
 from exhume.analysis.detectors.inputs import Inputs
+from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.removal_evidence import (
     JudgedOffset,
@@ -30,6 +32,8 @@ from exhume.moments import show_time
 #: This many groups that begin within this time began together.
 _BEGINNING_MS = 5 * 60_000
 _MANY_GROUPS = 10
+#: A group that lost its offsets went on elsewhere if it skipped this many times as many records as it usually reads, or went back.
+_ELSEWHERE_RISES = 3
 #: Groups of a new cluster commit lower offsets than this.
 _NEAR_ZERO = 10_000
 #: A group of a new cluster has read all records before its first commit in less than this time, at its usual speed.
@@ -118,6 +122,8 @@ class _Deletion:
     removed: Sequence[JudgedOffset]
     record: GroupRecord | None
     is_subscribed: bool
+    #: The first commits of these keys after the removal, if the group went on elsewhere within a day.
+    came_back: Sequence[Change] = ()
 
     @property
     def topics(self) -> list[str]:
@@ -143,7 +149,7 @@ class _Deletion:
 
     @property
     def evidence(self) -> list[Proof]:
-        return [*(each.removal for each in self.removed), *([self.record] if self.record is not None else [])]
+        return [*(each.removal for each in self.removed), *([self.record] if self.record is not None else []), *self.came_back]
 
 
 def find_deletions(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
@@ -151,7 +157,8 @@ def find_deletions(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
 
     Several groups lost offsets of one topic within ten seconds: the topic was deleted. A group lost all of its offsets, and its own
     tombstone followed or it never had a record of its own: the group was deleted. A group lost some of its offsets: a request deleted them;
-    for a topic that members subscribe to, brokers refuse such a request, so the topic was deleted. Several groups lost offsets of several
+    for a topic that members subscribe to, brokers refuse such a request, so the topic was deleted. It is `warn` if the group committed
+    again within a day, at lower offsets or much higher ones. Several groups lost offsets of several
     topics at one moment, not younger than a minute: they may have expired by a shorter retention, so nothing is decided. Three such groups
     or more are one finding of IC-28.
     """
@@ -185,7 +192,7 @@ def _deletion(together: JudgedRemoval, removed: Sequence[JudgedOffset]) -> Itera
     if removed and time_ms is not None:
         subscribed = None if step is None or step.is_empty else subscribed_topics(step)
         is_subscribed = bool(subscribed and subscribed.intersection(each.key.topic for each in removed))
-        yield _Deletion(together.group, time_ms, removed, together.group_record, is_subscribed)
+        yield _Deletion(together.group, time_ms, removed, together.group_record, is_subscribed, _came_back(together, removed))
 
 
 def _requests(together: JudgedRemoval) -> Iterator[Finding]:
@@ -201,12 +208,40 @@ def _requests(together: JudgedRemoval) -> Iterator[Finding]:
         yield undecidable("IC-05a", reason, together.group, evidence=deletion.evidence)
 
 
+def _came_back(together: JudgedRemoval, removed: Sequence[JudgedOffset]) -> list[Change]:
+    """Return the first commits of these keys after the removal, if one came within a day and is not near the removed offset."""
+    found = [(each.key, change) for each in removed if (change := together.first_after(each.key)) is not None]
+    time_ms = together.timestamp_ms
+    for key, change in found:
+        back_ms = change.commit.timestamp_ms
+        is_soon = time_ms is not None and back_ms is not None and back_ms - time_ms <= DAY_MS
+        if is_soon and _is_elsewhere(key, change):
+            return [change for _, change in found]
+    return []
+
+
+def _is_elsewhere(key: KeyHistory, change: Change) -> bool:
+    """Return True if this commit went back, or further than the group usually comes in that time."""
+    before, commit = change.before, change.commit
+    if before is None or change.delta < 0 or not key.usual_rise or not key.usual_interval_ms:
+        return before is not None and change.delta < 0
+    passed_ms = (commit.timestamp_ms or 0) - (before.timestamp_ms or 0)
+    return change.delta > _ELSEWHERE_RISES * key.usual_rise * max(passed_ms / key.usual_interval_ms, 1)
+
+
 def _request(deletion: _Deletion, sentence: str) -> Finding:
+    moves = [
+        f"{each.key.topic}-{each.key.partition} {change.before.committed_offset} → {change.commit.committed_offset} ({change.delta:+d})"
+        for each, change in zip(deletion.removed, deletion.came_back, strict=False)
+        if change.before is not None
+    ]
+    if moves:
+        sentence += f"; then the group committed again: {some(moves)}"
     return finding(
         "IC-05a",
         sentence,
         deletion.group,
-        severity="info",
+        severity="warn" if moves else "info",
         confidence=deletion.confidence,
         topic=deletion.topics[0] if len(deletion.topics) == 1 else None,
         evidence=deletion.evidence,

@@ -22,6 +22,8 @@ from exhume.findings import Finding
 _NATIVE_SHARE = 0.5
 #: Strangers that do not leave again stay for this time at least, longer than a deployment takes.
 _STAY_MS = 30 * MINUTE_MS
+#: A new group starts within this time, its members one after the other.
+_START_MS = 10 * MINUTE_MS
 #: Members of another address range are strangers if the group had one range alone for this time.
 _ALONE_MS = HOUR_MS
 #: The first words of the client ids of tools.
@@ -88,8 +90,13 @@ def find_strangers(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # no
         elif run and not belong and len(run) > 1:
             yield from _found(group, StepRun(run, step, step.timestamp_ms), natives, is_over=False)
         run = []
-    if run:
+    if run and _is_later(run[0], steps[0]):
         yield from _found(group, StepRun(run, None, group.log_context.last_timestamp_ms), natives, is_over=False)
+
+
+def _is_later(step: Membership, first: Membership) -> bool:
+    """Return True if the group was alone before this step for longer than a new group takes to start."""
+    return step.timestamp_ms is not None and first.timestamp_ms is not None and step.timestamp_ms - first.timestamp_ms >= _START_MS
 
 
 def _natives(steps: Sequence[Membership]) -> _Natives | None:
