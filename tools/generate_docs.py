@@ -82,6 +82,7 @@ COMMANDS = (
     "releases",
     "export",
     "sql",
+    "capture",
     "demo",
     "lab list",
     "lab write",

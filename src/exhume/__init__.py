@@ -16,6 +16,7 @@ The folders, from the bottom up:
     replay             load records into the state of a coordinator, release by release
     analysis           make answers from state and records
     fixtures           write scenarios as log directories
+    capture            record from a running cluster
     topic              the library: `exhume.open` and `OffsetsTopic`
     spark              the library on Apache Spark: `exhume.spark.register`, `reconstruct`, `diagnose`
     cli                the command line

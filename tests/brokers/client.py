@@ -14,6 +14,13 @@ from itertools import count
 from types import TracebackType
 from typing import Any, Self
 
+from exhume.capture.messages import (
+    CONSUMER_GROUP_DESCRIBE,
+    DESCRIBE_SHARE_GROUP_OFFSETS,
+    SHARE_GROUP_DESCRIBE,
+    STREAMS_GROUP_DESCRIBE,
+    Api,
+)
 from exhume.codecs.offsets_topic import offsets_partition_of
 from exhume.codecs.wire import Reader, Writer
 from tests.judges.broker_answers import FAILED_LOAD, LATE_ERROR
@@ -22,18 +29,13 @@ from tests.patience import PATIENCE_SECONDS
 from .broker import Broker
 from .protocol import (
     API_VERSIONS,
-    CONSUMER_GROUP_DESCRIBE,
     DESCRIBE_GROUPS,
     DESCRIBE_PRODUCERS,
-    DESCRIBE_SHARE_GROUP_OFFSETS,
     FIND_COORDINATOR,
     HEARTBEAT,
     LIST_GROUPS,
     METADATA,
     OFFSET_FETCH,
-    SHARE_GROUP_DESCRIBE,
-    STREAMS_GROUP_DESCRIBE,
-    Api,
 )
 
 ERRORS = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -231,6 +231,9 @@ def inspect(evidence: Evidence, options: ReadOptions) -> Inspection:
         collect_segment(reader, partition, segment, next_base, [span, count.span, count])
     for count in counts.values():
         findings.extend(_lacks(count))
+    for directory in evidence.log_directories:
+        if directory.captured is not None:
+            findings.extend(replace(finding, replica=directory.replica) for finding in directory.captured.verify())
     tables = {
         "partitions": table_of(PARTITIONS, [_partition_row(count) for count in counts.values()]),
         "segments": table_of(schemas.SEGMENTS, segment_rows(evidence.partitions, spans, findings)),

@@ -19,6 +19,7 @@ from exhume.codecs.checkpoints import (
     read_offset_checkpoint,
     read_partition_metadata,
 )
+from exhume.codecs.evidence_files import EvidenceFiles, read_evidence_files
 from exhume.codecs.file_names import (
     CLEAN_SHUTDOWN,
     KNOWN_DIRECTORIES,
@@ -55,6 +56,7 @@ class LogDirectory:
     `is_whole`: it has `meta.properties` or a checkpoint, so it is a broker's whole directory. `clean_shutdown` is None if the files do not
     show how the broker stopped. The offsets by (topic, partition) are those of the four checkpoints. `topic_ids` maps topic ids to names,
     from every topic's `partition.metadata`. `cluster_metadata` holds the snapshots and segments of `__cluster_metadata-0`, oldest first.
+    `captured` has the other files of an evidence directory that `exhume capture` wrote.
     """
 
     path: str
@@ -69,6 +71,7 @@ class LogDirectory:
     partitions: list[PartitionDirectory] = field(default_factory=list)
     topic_ids: dict[str, str] = field(default_factory=dict)
     cluster_metadata: list[SegmentFile] = field(default_factory=list)
+    captured: EvidenceFiles | None = None
 
 
 @dataclass(slots=True)
@@ -169,8 +172,12 @@ def _read_log_directory(place: Place, labels: Counter[str], include: frozenset[s
         )
         for directory, name in _partition_directories(place, by_name)
     ]
+    captured = None
     if place.is_data_directory:
         _report_unknown_entries(place, by_name, reporter)
+        captured = read_evidence_files(volume, place.directory, by_name)
+    if captured is not None:
+        findings.extend(replace(finding, replica=replica) for finding in captured.incomplete_findings())
     return LogDirectory(
         path=volume.shown(place.directory),
         replica=replica,
@@ -184,6 +191,7 @@ def _read_log_directory(place: Place, labels: Counter[str], include: frozenset[s
         partitions=partitions,
         topic_ids=_topic_ids(volume, by_name, partitions),
         cluster_metadata=_cluster_metadata(volume, by_name),
+        captured=captured,
     )
 
 

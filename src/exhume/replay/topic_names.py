@@ -5,6 +5,7 @@ The first source with an id wins:
     topics_file          the user's file (`--topics`): CSV with a header, `topic,topic_id,partitions[,racks]`; all but the topic may be
                          empty. Racks are those of each partition's replicas: `a|b;b|c` for partitions 0 and 1; one list is for all
     partition.metadata   the topic's own directory beside the offsets partitions
+    captured             the topics.csv of a directory that `exhume capture` wrote
     record               records that carry id and name: partition metadata, and the state of share groups
     commit               the topic id tag of an offset commit
     cluster_metadata     topic records of a copied __cluster_metadata-0
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from exhume.codecs.cluster_metadata import topic_of
+from exhume.codecs.evidence_files import TOPICS
 from exhume.codecs.lenient_records import read_records_leniently
 from exhume.codecs.log_directory import LogDirectory, SegmentFile
 from exhume.codecs.record_types import OFFSET_COMMIT, role_of
@@ -31,8 +33,9 @@ from exhume.errors import EncodeError, RequestError
 
 #: No topic has more.
 MOST_PARTITIONS = 200_000
+_EXPECTED_TOPICS = "Expected CSV with the header topic,topic_id,partitions[,racks]"
 
-SOURCES = ("topics_file", "partition.metadata", "record", "commit", "cluster_metadata")
+SOURCES = ("topics_file", "partition.metadata", "captured", "record", "commit", "cluster_metadata")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +118,8 @@ def names_beside(directories: Sequence[LogDirectory], topics_file: PathOrUri | N
             names.add("topics_file", topic.topic_id, topic.topic)
     for directory in directories:
         names.add_all("partition.metadata", directory.topic_ids)
+        for topic in captured_topics([directory]) or ():
+            names.add("captured", topic.topic_id, topic.topic)
         names.add_all("cluster_metadata", dict(_cluster_topics(directory.cluster_metadata)))
     return names
 
@@ -147,14 +152,33 @@ def read_topics_file(file: PathOrUri) -> list[Topic]:
     Raises:
         RequestError: the file cannot be read as such; names file, line and what is expected.
     """
-    path, expected = Path(file), "Expected CSV with the header topic,topic_id,partitions[,racks]"
+    path = Path(file)
+    return _parse_topics(read_text(path, _EXPECTED_TOPICS), str(path))
+
+
+def captured_topics(directories: Sequence[LogDirectory]) -> list[Topic] | None:
+    """The topics of directories that `exhume capture` wrote; None if none of them has topics.
+
+    Raises:
+        RequestError: a file of them is damaged.
+    """
+    found: list[Topic] | None = None
+    for directory in directories:
+        text = None if directory.captured is None else directory.captured.text(TOPICS)
+        if text is not None and directory.captured is not None:
+            found = [*(found or []), *_parse_topics(text, directory.captured.shown(TOPICS))]
+    return found
+
+
+def _parse_topics(text: str, path: str) -> list[Topic]:
+    expected = _EXPECTED_TOPICS
     try:
-        return list(_topics(csv.DictReader(StringIO(read_text(path, expected), newline="")), path, expected))
+        return list(_topics(csv.DictReader(StringIO(text, newline="")), path, expected))
     except csv.Error as error:
         raise RequestError(f"{path}: cannot be read as a topics file: {error}", remedy=expected) from error
 
 
-def _topics(rows: csv.DictReader[str], path: Path, expected: str) -> Iterable[Topic]:
+def _topics(rows: csv.DictReader[str], path: str, expected: str) -> Iterable[Topic]:
     if not {"topic", "topic_id"} <= set(rows.fieldnames or ()):
         raise RequestError(f"{path}, line 1: no columns topic and topic_id", remedy=expected)
     for row in rows:

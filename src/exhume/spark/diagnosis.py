@@ -138,7 +138,9 @@ class Diagnosis:
 
     def __post_init__(self) -> None:
         chosen(self.request.codes)
-        self.request = replace(self.request, inputs=self.request.inputs.with_paths(self.evidence.paths))
+        self.request = replace(
+            self.request, inputs=self.request.inputs.with_captured(self.evidence.log_directories).with_paths(self.evidence.paths)
+        )
         self._logs = CondensedLogs(self.spark, logs_of(self.evidence, self.options), condense_log)
         self._known = known_of(self._facts(), self.names, self.request.inputs)
 

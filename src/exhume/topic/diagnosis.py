@@ -36,7 +36,7 @@ def diagnose(
 
     case = condense(logs.reader(), logs.topic_names(topics_file))
     case.files = LogFiles(logs.evidence, logs.reader, logs.fast_load, logs.findings)
-    inputs = (inputs or Inputs()).with_paths(logs.evidence.paths)
+    inputs = (inputs or Inputs()).with_captured(logs.evidence.log_directories).with_paths(logs.evidence.paths)
     known = {group.group for group in case.groups()} | {line.group for line in inputs.live or ()}
     for group in sorted({*(groups or ())} - known):
         raise RequestError(f"no record of group {group!r} is here", remedy=near_by(group, known))

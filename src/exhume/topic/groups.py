@@ -30,7 +30,7 @@ from exhume.replay.append_order import AppendOrders
 from exhume.replay.learned_names import NameReader
 from exhume.replay.moment import ClockOrder, Moment, moment_findings
 from exhume.replay.releases import is_release
-from exhume.replay.topic_names import TopicNames, read_topics_file
+from exhume.replay.topic_names import TopicNames, captured_topics, read_topics_file
 from exhume.topic.logs import TopicLogs
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def assignments(
 
     _refuse_unknown(expected, release)
     names, records = logs.topic_names(topics_file), SelectedRecords(RecordFilter(types=topic_records(), groups=groups))
-    topics = read_topics_file(topics_file) if topics_file is not None else []
+    topics = read_topics_file(topics_file) if topics_file is not None else captured_topics(logs.evidence.log_directories) or []
     grading = None if at is None else MembershipGrading(at)
     ends = _read_with_ends(logs, at, NameReader(names), records, *(() if grading is None else (grading,)))
     rows = [row for name in topic_records() for table in records.tables for row in decode_table(name, table).to_pylist()]

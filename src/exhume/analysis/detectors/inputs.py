@@ -12,9 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from exhume.codecs.evidence_files import END_OFFSETS, LIVE, START_OFFSETS
+from exhume.codecs.log_directory import LogDirectory
 from exhume.codecs.text_files import read_text
 from exhume.errors import RequestError
-from exhume.replay.topic_names import Topic
+from exhume.replay.topic_names import Topic, captured_topics
 
 TopicPartition = tuple[str, int]
 
@@ -53,6 +55,35 @@ class Inputs:
     #: The paths of the logs, for the commands in remedies.
     paths: tuple[str, ...] = ("PATH",)
 
+    def with_captured(self, directories: Sequence[LogDirectory]) -> Inputs:
+        """Return these inputs; those that are not given come from the directories that `exhume capture` wrote.
+
+        Raises:
+            RequestError: a file of these directories is damaged.
+        """
+        captured = [directory.captured for directory in directories if directory.captured is not None]
+        if not captured:
+            return self
+        current = [files for files in captured if files.has_current_listing]
+
+        def texts(name: str) -> Iterator[tuple[str, str]]:
+            return ((text, files.shown(name)) for files in current if (text := files.text(name)) is not None)
+
+        def offsets(name: str) -> dict[TopicPartition, int] | None:
+            found = [parse_offsets(text, path) for text, path in texts(name)]
+            return {key: offset for one in found for key, offset in one.items()} if found else None
+
+        live = [line for text, path in texts(LIVE) for line in parse_live(text, path)]
+        return replace(
+            self,
+            end_offsets=offsets(END_OFFSETS) if self.end_offsets is None else self.end_offsets,
+            start_offsets=offsets(START_OFFSETS) if self.start_offsets is None else self.start_offsets,
+            topics=captured_topics(directories) if self.topics is None else self.topics,
+            live=(live or None) if self.live is None else self.live,
+            retention_ms=captured[0].int_of("offsets_retention_ms") if self.retention_ms is None else self.retention_ms,
+            offsets_partitions=captured[0].int_of("offsets_partitions") if self.offsets_partitions is None else self.offsets_partitions,
+        )
+
     def with_paths(self, paths: Sequence[str]) -> Inputs:
         """Return these inputs for logs with these paths, if any are known."""
         return replace(self, paths=tuple(paths)) if paths else self
@@ -64,8 +95,13 @@ def read_offsets_file(path: Path) -> dict[TopicPartition, int]:
     Raises:
         RequestError: The file cannot be read, or a line has another form. The message names file and line.
     """
+    return parse_offsets(read_text(path, _EXPECTED_OFFSETS), str(path))
+
+
+def parse_offsets(text: str, path: str) -> dict[TopicPartition, int]:
+    """Parse the output of kafka-get-offsets.sh; `path` is for errors. Raises RequestError as `read_offsets_file` does."""
     offsets: dict[TopicPartition, int] = {}
-    for number, line in _lines(path, _EXPECTED_OFFSETS):
+    for number, line in _lines(text):
         match = _OFFSET_LINE.fullmatch(line.strip())
         if match is None:
             raise RequestError(f"{path}, line {number}: {line.strip()!r} is not topic:partition:offset", remedy=_EXPECTED_OFFSETS)
@@ -83,9 +119,14 @@ def read_live_file(path: Path) -> list[LiveOffset]:
     Raises:
         RequestError: The file cannot be read, a table has no headings, or a line does not fit them. The message names file and line.
     """
+    return parse_live(read_text(path, _EXPECTED_LIVE), str(path))
+
+
+def parse_live(text: str, path: str) -> list[LiveOffset]:
+    """Parse the output of kafka-consumer-groups.sh; `path` is for errors. Raises RequestError as `read_live_file` does."""
     found: list[LiveOffset] = []
     headings: str | None = None
-    for number, line in _lines(path, _EXPECTED_LIVE):
+    for number, line in _lines(text):
         words = line.split()
         if words[0] == _HEADINGS[0] and set(_HEADINGS) <= set(words):
             headings = line
@@ -107,8 +148,8 @@ def read_live_file(path: Path) -> list[LiveOffset]:
     return found
 
 
-def _lines(path: Path, expected: str) -> Iterator[tuple[int, str]]:
-    text = read_text(path, expected).replace("\r\n", "\n")
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    text = text.replace("\r\n", "\n")
     # A group name may contain a character at which Python's splitlines breaks lines, and Kafka's tools do not.
     return ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
 
