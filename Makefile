@@ -14,6 +14,9 @@ RELEASES ?= 4.4.0 4.3.0 4.0.0 3.9.1 2.8.2 1.1.1 0.10.2.2
 PYTHONS ?= $(PYTHON)
 # Such as --quick; `.venv/bin/python -m benchmarks --help` lists them.
 BENCH_ARGS ?=
+# How long `make fuzz` runs, and more for it; `.venv/bin/python -m tests.fuzz.campaign --help` lists them.
+FUZZ_MINUTES ?= 5
+FUZZ_ARGS ?=
 
 VENV := .venv
 # The sources of the kernels: a change compiles them again.
@@ -27,7 +30,7 @@ GET_CHROMIUM := Debian: apt-get install chromium. Elsewhere: any Chromium or Chr
 GET_JAVA := Debian, Ubuntu: apt-get install openjdk-17-jre-headless. macOS: brew install openjdk@17
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check bench jars wheel lock clean python-is-there
+.PHONY: help demo test test-all check bench fuzz jars wheel lock clean python-is-there
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -55,6 +58,10 @@ check: $(VENV)/.test $(VENV)/.lint ## formatting, lint, types, import contracts
 
 bench: $(VENV)/.test $(VENV)/.bench ## measure speed and memory beside rivals, and write docs/performance.md (BENCH_ARGS="--quick")
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
+
+fuzz: $(VENV)/.test ## hostile bytes for every reader, for FUZZ_MINUTES; what crashes stays in build/fuzz (FUZZ_ARGS="--seed 7")
+	@$(PIP) install --constraint constraints.txt --group fuzz || echo "Atheris does not install here: no inputs are chosen by coverage."
+	$(BIN)/python -m tests.fuzz.campaign --minutes $(FUZZ_MINUTES) $(FUZZ_ARGS)
 
 jars: $(VENV)/.package ## fetch the Kafka releases that broker tests start, or RELEASES="4.3.0 2.8.2", into .jars
 	$(BIN)/python tools/fetch_jars.py $(RELEASES)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from exhume.codecs.batch_writer import NewRecord, encode_batch
 from exhume.codecs.batches import Batch, BatchWalk
 from exhume.codecs.records import read_records
+from exhume.fixtures.log_writer import offset_commit
 
 KeyValue = tuple[bytes | None, bytes | None]
 NO_PRODUCER = -1
@@ -60,3 +63,19 @@ def encode_log(batches: Sequence[Written], magic: int | None = None) -> tuple[by
 def first_offset_of(content: bytes, header: Batch) -> int:
     """The record offset that this batch begins with; a wrapper of an old format does not say it."""
     return next((record.record_offset for record in read_records(content, header)), 0) if header.base_offset is None else header.base_offset
+
+
+def zeros_in_batches(directory: Path, *, count: int, value_bytes: int, codec: int = 4, batches: Sequence[bytes] = ()) -> Path:
+    """Write a log of so many batches, each one record whose value ends in so many zeros, and of these batches after them."""
+    key, value = offset_commit("g", "t", 0, 1, commit_timestamp_ms=1, version=1)
+    batch = bytearray(encode_batch([NewRecord(0, 1_700_000_000_000, key, (value or b"") + bytes(value_bytes))], base_offset=0, codec=codec))
+    partition = directory / "__consumer_offsets-0"
+    partition.mkdir(parents=True)
+    path = partition / f"{0:020d}.log"
+    with path.open("wb") as file:
+        for number in range(count):
+            # The checksum does not cover the base offset.
+            struct.pack_into(">q", batch, 0, number)
+            file.write(batch)
+        file.write(b"".join(batches))
+    return path

@@ -149,6 +149,21 @@ def test_an_interrupt_leaves_no_half_written_file(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_other_signals_that_end_a_program_leave_no_half_written_file_either(
+    large_log: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    target = tmp_path / "dump.jsonl"
+    with started("dump", large_log, "--output", "jsonl", "--output-file", target) as process:
+        while process.poll() is None and not any(path.stat().st_size for path in tmp_path.glob(".*.part")):
+            time.sleep(0.05)
+        process.send_signal(number)
+        _, said = process.communicate(timeout=PATIENCE_SECONDS)
+
+    assert (process.returncode, said) == (128 + number, "interrupted\n")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.one_of(2)
 @pytest.mark.parametrize("arguments", [("dump", "--output", "jsonl"), ("dump", "--annotate")], ids=" ".join)
 def test_a_reader_that_leaves_ends_a_command_without_a_word(large_log: Path, arguments: tuple[str, ...]) -> None:

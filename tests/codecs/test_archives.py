@@ -8,16 +8,18 @@ import gzip
 import io
 import lzma
 import os
+import struct
 import tarfile
 import tempfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import zstandard
 
-from exhume.codecs import archives, volumes
+from exhume.codecs import archives, limits, volumes
 from exhume.codecs.archives import ArchiveLimits, ArchiveVolume
 from exhume.codecs.volumes import Entry
 from exhume.errors import EvidenceError, RequestError
@@ -278,7 +280,7 @@ def test_behind_a_limit_the_rest_is_left_out_and_the_start_is_used(tmp_path: Pat
 def test_what_nobody_needs_counts_against_the_limit_of_what_is_unpacked(tmp_path: Path) -> None:
     bomb = gzip.compress(tar(member(SEGMENT), member("orders-0/00000000000000000000.log", bytes(10_000_000)), member(NEXT_SEGMENT)))
 
-    volume = opened(tmp_path, bomb, ArchiveLimits(unpacked_bytes=1_000_000))
+    volume = opened(tmp_path, bomb, ArchiveLimits(unpacked_bytes=1_000_000, ratio=1))
 
     assert [entry.path for entry in files(volume)] == [SEGMENT]
     assert codes(volume) == ["archive_limit"]
@@ -457,3 +459,91 @@ def test_a_member_of_a_zip_without_a_name_is_passed_over(tmp_path: Path) -> None
     packed = zipped((SEGMENT, CONTENT)).replace(SEGMENT.encode(), b"\0" * len(SEGMENT))
 
     assert files(opened(tmp_path, packed)) == []
+
+
+def test_directories_without_evidence_cost_nothing(tmp_path: Path) -> None:
+    deep = [member(f"{number}/{'x/' * 40}", b"", kind=tarfile.DIRTYPE) for number in range(2000)]
+
+    volume = opened(tmp_path, tar(*deep, member(SEGMENT)))
+
+    assert [entry.path for entry in files(volume)] == [SEGMENT]
+    assert len(volume._directories) == 3
+
+
+def test_directories_of_evidence_are_limited(tmp_path: Path) -> None:
+    many = [member(f"{number}/{'x/' * 40}meta.properties") for number in range(20)]
+
+    volume = opened(tmp_path, tar(member(SEGMENT), *many), ArchiveLimits(directories=100))
+
+    assert SEGMENT in [entry.path for entry in files(volume)]
+    assert len(volume._directories) < 150
+    assert codes(volume) == ["archive_limit"]
+
+
+def test_the_work_is_limited_by_the_size_of_the_archive_and_may_be_raised(tmp_path: Path) -> None:
+    bomb = bz2.compress(tar(member(SEGMENT, b"x" * 10), member("junk", bytes(30_000_000)), member(NEXT_SEGMENT, b"y" * 10)))
+
+    stopped = opened(tmp_path, bomb, ArchiveLimits(unpacked_bytes=1_000_000, ratio=1000))
+    whole = opened(tmp_path, bomb, ArchiveLimits(unpacked_bytes=1_000_000, ratio=1_000_000))
+
+    assert [entry.path for entry in files(stopped)] == [SEGMENT]
+    (finding,) = stopped.findings
+    assert "1000 times its own size" in finding.sentence
+    assert "--unpack-ratio" in str(finding.remedy)
+    assert finding.is_damage
+    assert [entry.path for entry in files(whole)] == [SEGMENT, NEXT_SEGMENT]
+
+
+def test_the_default_ratio_is_that_of_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits.LIMITS, "unpack_ratio", 7)
+
+    assert ArchiveLimits().ratio == 7
+
+
+def listed_again(content: bytes, times: int) -> bytes:
+    """This zip, whose list names its only member so many times."""
+    start = content.index(b"PK\x01\x02")
+    end = content.index(b"PK\x05\x06")
+    entry, tail = content[start:end], bytearray(content[end:])
+    struct.pack_into("<HHI", tail, 8, times, times, len(entry) * times)
+    return content[:start] + entry * times + bytes(tail)
+
+
+def test_a_member_that_a_zip_lists_many_times_is_read_once(tmp_path: Path) -> None:
+    packed = listed_again(zipped((SEGMENT, CONTENT)), 400)
+
+    with patch.object(zipfile.ZipFile, "open", autospec=True, side_effect=zipfile.ZipFile.open) as opens:
+        volume = opened(tmp_path, packed)
+
+    assert opens.call_count == 1
+    assert bytes(volume.open(SEGMENT)) == CONTENT
+    assert [(each.code, each.is_damage) for each in volume.findings] == [("duplicate_segment", False)]
+
+
+def test_members_of_a_zip_count_before_they_are_unpacked(tmp_path: Path) -> None:
+    packed = zipped((SEGMENT, bytes(100_000)), (NEXT_SEGMENT, bytes(9_000_000)))
+
+    volume = opened(tmp_path, packed, ArchiveLimits(unpacked_bytes=1_000_000, ratio=1))
+
+    assert [entry.path for entry in files(volume)] == [SEGMENT]
+    assert codes(volume) == ["archive_limit"]
+
+
+@pytest.mark.parametrize("file_first", [True, False])
+def test_a_file_and_a_directory_of_one_name_cost_the_file(tmp_path: Path, file_first: bool) -> None:
+    both = [member(SEGMENT), member(f"{SEGMENT}/00000000000000000001.log")]
+
+    volume = opened(tmp_path, tar(*(both if file_first else both[::-1]), member(NEXT_SEGMENT)))
+
+    assert NEXT_SEGMENT in [entry.path for entry in files(volume)]
+    (finding,) = volume.findings
+    assert (finding.code, finding.is_damage) == ("hostile_member", True)
+    assert str(finding.path).endswith(SEGMENT)
+
+
+def test_a_zip_with_a_hostile_header_of_a_member_is_named(tmp_path: Path) -> None:
+    # The entry of the list says that the member begins before the file.
+    content = bytearray(zipped((SEGMENT, CONTENT)))
+    struct.pack_into("<I", content, content.index(b"PK\x01\x02") + 42, 0xFFFFFFF0)
+
+    assert codes(opened(tmp_path, bytes(content))) == ["archive_damaged"]

@@ -101,7 +101,7 @@ def sealed(content: bytes | bytearray) -> bytes:
     return bytes(whole)
 
 
-def _edited(random: Random, content: bytes, other: bytes) -> bytes:
+def edited(random: Random, content: bytes, other: bytes) -> bytes:
     """Some bytes changed, put in, or taken out."""
     place = random.randrange(len(content) + 1)
     behind = min(place + random.choice((1, 1, 2, 4, 8, 40)), len(content))
@@ -133,9 +133,9 @@ def _change_contents(random: Random, content: bytes, other: bytes) -> bytes:
     number = random.randrange(len(records))
     record = records[number]
     if random.random() < 0.25 and record.key is not None:
-        record = replace(record, key=_edited(random, record.key, other))
+        record = replace(record, key=edited(random, record.key, other))
     elif record.value is not None:
-        record = replace(record, value=_edited(random, record.value, other))
+        record = replace(record, value=edited(random, record.value, other))
     else:
         record = replace(record, value=random.choice(_EXTREMES))
     records[number] = record
@@ -152,7 +152,7 @@ def _change_section(random: Random, content: bytes, other: bytes) -> bytes:
     except EvidenceError:
         return content
     codec = batch.codec if batch.codec <= 4 and batch.record_count else 0
-    return sealed(content[: _CONTENTS[2]] + compress(codec, _edited(random, section, other), magic=2))
+    return sealed(content[: _CONTENTS[2]] + compress(codec, edited(random, section, other), magic=2))
 
 
 def _change_stream(random: Random, content: bytes, other: bytes) -> bytes:
@@ -161,7 +161,7 @@ def _change_stream(random: Random, content: bytes, other: bytes) -> bytes:
     if batch is None:
         return content
     start = _CONTENTS[batch.magic]
-    return sealed(content[:start] + _edited(random, content[start:], other))
+    return sealed(content[:start] + edited(random, content[start:], other))
 
 
 def _change_header(random: Random, content: bytes, _: bytes) -> bytes:
@@ -182,7 +182,7 @@ def _change_header(random: Random, content: bytes, _: bytes) -> bytes:
 
 def _damage(random: Random, content: bytes, other: bytes) -> bytes:
     """Any byte, and no checksum that would agree."""
-    return _edited(random, content, other)
+    return edited(random, content, other)
 
 
 def _whole(content: bytes) -> Batch | None:

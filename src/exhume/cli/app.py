@@ -1,14 +1,17 @@
 """The command line: `exhume COMMAND`. A command parses, calls one library function, renders.
 
 Exit codes: 0 clean, 1 damage made the answer partial (or `diagnose` found an incident, `diff` a difference, `load-check` a release that
-refuses or loses something), 2 wrong request, 3 evidence that exhume cannot read, 130 interrupted.
+refuses or loses something), 2 wrong request, 3 evidence that exhume cannot read, 70 an error of exhume, or not enough memory, 129, 130 and
+143 ended by SIGHUP, SIGINT, SIGTERM.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
+import traceback
 from functools import cache
 from importlib import import_module
 from threading import Event, Timer
@@ -17,15 +20,22 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from exhume._version import __version__
-from exhume.cli import without_pandas
+from exhume.cli import limits, without_pandas
+from exhume.cli.limits import WANTED
 from exhume.cli.panels import EXPLAIN, LOOK, REPAIR, SET_UP, PanelCommand, PanelGroup, help_width
 from exhume.cli.run import Interrupted
 from exhume.cli.table_options import with_table_options
+from exhume.codecs.limits import LIMITS, limit_memory
 from exhume.errors import ExhumeError, RequestError
 from exhume.escape import printable
 from exhume.moments import use_zone
 
 EXIT_WRONG_REQUEST, EXIT_UNREADABLE, EXIT_INTERRUPTED = 2, 3, 130
+#: EX_SOFTWARE: a bug, or memory that was not there. Never the code of damage.
+EXIT_SOFTWARE = 70
+_LONGEST_MESSAGE = 400
+#: After these signals a command cleans up as after an interrupt.
+_ENDING_SIGNALS = ("SIGTERM", "SIGHUP")
 
 # Some versions of typer vendor click; the base class is the same in both.
 _UsageError: Any = typer.BadParameter.__base__
@@ -89,9 +99,12 @@ def _add(app: typer.Typer, name: str, module: str, panel: str, *, hidden: bool =
 
 
 _is_interrupted = Event()
+#: The signal that ends the program.
+_signals: list[int] = []
 
 
-def _interrupt(*_: object) -> NoReturn:
+def _interrupt(number: int, *_: object) -> NoReturn:
+    _signals.append(number)
     _is_interrupted.set()
     raise Interrupted
 
@@ -99,7 +112,7 @@ def _interrupt(*_: object) -> NoReturn:
 def _interrupt_again(lost: sys.UnraisableHookArgs) -> None:
     """Send the interrupt again: Python drops an exception in a destructor or in a callback of C code."""
     if isinstance(lost.exc_value, Interrupted):
-        Timer(0.01, os.kill, (os.getpid(), signal.SIGINT)).start()
+        Timer(0.01, os.kill, (os.getpid(), _signals[-1] if _signals else signal.SIGINT)).start()
     else:
         sys.__unraisablehook__(lost)
 
@@ -109,12 +122,21 @@ def main() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt)
         sys.unraisablehook = _interrupt_again
+    for name in _ENDING_SIGNALS:
+        # `nohup` ignores SIGHUP, and so does the program that it starts.
+        if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is signal.SIG_DFL:
+            signal.signal(getattr(signal, name), _interrupt)
     without_pandas.keep_out()
-    code = run(sys.argv[1:])
+    arguments = sys.argv[1:]
+    if not {_EXPORT, "export"} & {*arguments[:1]}:
+        # Java divides its memory by itself.
+        limit_memory()
+    code = run(arguments)
     if _is_interrupted.is_set():
-        # A second interrupt has nothing to stop.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-    sys.exit(code)
+        # A second signal has nothing to stop.
+        for name in ("SIGINT", *_ENDING_SIGNALS):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    sys.exit(128 + _signals[0] if code == EXIT_INTERRUPTED and _signals else code)
 
 
 def run(arguments: list[str]) -> int:
@@ -131,6 +153,7 @@ def invoke(arguments: list[str]) -> int:
 
     use_zone(None)
     arguments = _expanded(arguments)
+    WANTED.is_debug = False
     try:
         with quiet_when_reader_leaves():
             code = _command_for(arguments).main(arguments, prog_name="exhume", standalone_mode=False)
@@ -143,12 +166,27 @@ def invoke(arguments: list[str]) -> int:
     except ExhumeError as error:
         typer.echo(f"exhume: {printable(str(error))}", err=True)
         return EXIT_WRONG_REQUEST if isinstance(error, RequestError) else EXIT_UNREADABLE
-    except Exception:
-        if not _is_interrupted.is_set():
-            raise
+    except Exception as error:
         # Interrupted C code raises an error of its own.
-        return EXIT_INTERRUPTED
+        return EXIT_INTERRUPTED if _is_interrupted.is_set() else _unexpected(error)
     return code if isinstance(code, int) else 0
+
+
+def _unexpected(error: Exception) -> int:
+    """Report an error that no command expects, in one line. Returns the exit code."""
+    if WANTED.is_debug:
+        traceback.print_exception(error)
+    if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
+        limit = f" of {LIMITS.memory_bytes} bytes" if LIMITS.memory_bytes else ""
+        typer.echo(
+            f"exhume: the memory{limit} does not suffice. Raise --memory-limit, or ask about fewer partitions or one group at a time",
+            err=True,
+        )
+        return EXIT_SOFTWARE
+    # The message may quote the evidence.
+    what = printable(f"{type(error).__name__}: {error}".replace("\n", " "))[:_LONGEST_MESSAGE]
+    typer.echo(f"exhume: an error of exhume itself: {what}. Please report it with the output of --debug", err=True)
+    return EXIT_SOFTWARE
 
 
 def _command_for(arguments: list[str]) -> Any:
@@ -171,4 +209,6 @@ def _expanded(arguments: list[str]) -> list[str]:
 
 @cache
 def _parser(only: str | None) -> Any:
-    return typer.main.get_command(command_line(only))
+    command = typer.main.get_command(command_line(only))
+    limits.add_to(command)
+    return command

@@ -15,28 +15,37 @@ import zipfile
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
 
 from exhume.codecs.archive_streams import CHUNK_BYTES, DAMAGE, ArchiveKind, ForwardStream, archive_kind, decompressed
 from exhume.codecs.file_names import as_text, matters, parse_directory_name
+from exhume.codecs.limits import LIMITS
 from exhume.codecs.volumes import Entry, join, map_descriptor, reason, temporary_file, unreadable
 from exhume.errors import EvidenceError
 from exhume.findings import Finding, Findings
 
 _MAX_PATH_PARTS = 64
+_BY_ITSELF = "Find out who made this archive; if you trust it, give the file itself"
+_LISTED_TWICE = "the archive lists this member more than once; it is read once"
 _WHOLE_COPY = "Give a whole copy of the archive"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveLimits:
-    """The limits of one archive. A segment never has more than 2 GiB: positions in it are int32."""
+    """The limits of one archive. A segment never has more than 2 GiB: positions in it are int32.
+
+    `directories`: of the tree of the members that are kept. `unpacked_bytes` and `ratio`: an archive unfolds to at most so many bytes, and
+    so many times its own size besides. Preallocated indexes are zeros, so honest archives may have a high ratio up to some size.
+    """
 
     members: int = 1_000_000
+    directories: int = 100_000
     member_bytes: int = 2**31
     kept_bytes: int = 64 * 2**30
-    unpacked_bytes: int = 1024 * 2**30
+    unpacked_bytes: int = 4 * 2**30
+    ratio: int = field(default_factory=lambda: LIMITS.unpack_ratio)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +58,10 @@ class _Member:
 
 class _LimitReachedError(Exception):
     """The archive exceeds a limit; the members read so far are used."""
+
+    def __init__(self, message: str, remedy: str | None = None) -> None:
+        super().__init__(message)
+        self.remedy = remedy
 
 
 class ArchiveFile(Protocol):
@@ -103,6 +116,7 @@ class ArchiveVolume:
         self._members: dict[str, _Member] = {}
         self._directories: dict[str, set[str]] = {"": set()}
         self._member_count = 0
+        self._left_bytes = 0
         self._kept_bytes = 0
         self._kept: memoryview | None = None
         with ExitStack() as stack:
@@ -159,12 +173,14 @@ class ArchiveVolume:
                         path=self.shown(""),
                         remedy="Give a tar (plain, gzip, bzip2, xz, zstd) or a zip",
                     )
+                self._left_bytes = self._limits.unpacked_bytes + self._limits.ratio * stream.seek(0, os.SEEK_END)
+                stream.seek(0)
                 if kind == "zip":
                     self._read_zip(stream, keeper)
                 else:
-                    self._read_tar(ForwardStream(decompressed(stream, kind), self._limits.unpacked_bytes), kind, keeper)
+                    self._read_tar(ForwardStream(decompressed(stream, kind), self._left_bytes), kind, keeper)
         except _LimitReachedError as limit:
-            remedy = "Unpack the part that you need, on a disk with enough space, and give the directory"
+            remedy = limit.remedy or "Unpack the part that you need, on a disk with enough space, and give the directory"
             self._report("archive_limit", "", f"{limit}; all later members are left out", remedy)
         except OSError as error:
             raise unreadable(self.shown(""), error) from error
@@ -185,7 +201,7 @@ class ArchiveVolume:
         except (tarfile.TarError, *_HOSTILE_HEADER) as error:
             why = stream.damage or str(error)
         if stream.is_beyond_limit:
-            raise _LimitReachedError(f"the archive unfolds to more than {self._limits.unpacked_bytes} bytes")
+            raise self._unfolds_too_far()
         if not self._member_count:
             remedy = "If this is a single compressed file, unpack it first" if kind != "tar" else _WHOLE_COPY
             raise EvidenceError(f"the {kind} data contains no tar archive: {why}", path=self.shown(""), remedy=remedy)
@@ -215,13 +231,24 @@ class ArchiveVolume:
             remedy = "A zip has its list of members at its end: give a whole copy, or repair this one (zip -FF)"
             raise EvidenceError(f"the zip has no list of members: {error}", path=self.shown(""), remedy=remedy) from error
         with archive:
+            seen: dict[tuple[int, str], int] = {}
             for member in archive.infolist():
-                if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
+                # Entries of the list may name one local member; it is read once.
+                known = (member.header_offset, member.filename)
+                seen[known] = seen.get(known, 0) + 1
+                if seen[known] > 1:
+                    self._count()
+                    if seen[known] == 2 and _can_matter(_parts(member.filename)):
+                        self._report("duplicate_segment", member.filename, _LISTED_TWICE, None, is_damage=False)
+                elif stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
                     self._skip_special(member.filename, "a link or a device")
                 elif (path := self._enter(member.filename, is_directory=member.filename.endswith("/"))) is not None:
                     self._take_zip_member(archive, member, path, keeper)
 
     def _take_zip_member(self, archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: str, keeper: _Keeper) -> None:
+        self._left_bytes -= min(max(member.file_size, 0), self._limits.member_bytes)
+        if self._left_bytes < 0:
+            raise self._unfolds_too_far()
         entry = Entry(path, size_bytes=member.file_size, mtime_ms=_zip_mtime_ms(member))
         expected = member.CRC
         # zipfile withholds the last chunk of a member whose checksum is wrong, so `_keep` compares instead.
@@ -229,7 +256,7 @@ class ArchiveVolume:
         try:
             with archive.open(member) as content:
                 self._keep(entry, content.read, keeper, expected_crc=expected)
-        except DAMAGE as error:
+        except (*DAMAGE, *_HOSTILE_HEADER) as error:
             self._report("archive_damaged", path, f"this member cannot be unpacked: {error}", _WHOLE_COPY)
 
     def _count(self) -> None:
@@ -240,23 +267,42 @@ class ArchiveVolume:
     def _enter(self, name: str, *, is_directory: bool) -> str | None:
         """Add the directories of this member to the tree; return the path to keep it under, None for a member that is not kept."""
         self._count()
-        parts = [part for part in name.split("/") if part not in ("", ".")]
-        can_matter = _can_matter(parts)
+        parts = _parts(name)
+        can_matter = not is_directory and _can_matter(parts)
         if ".." in parts or len(parts) > _MAX_PATH_PARTS:
             if can_matter:
                 sentence = "the path of this member leads out of the archive or has too many parts; the member is left out"
-                self._report("hostile_member", name, sentence, "Find out who made this archive; if you trust it, give the file itself")
+                self._report("hostile_member", name, sentence, _BY_ITSELF)
             return None
-        self._enter_directory(parts if is_directory else parts[:-1])
-        return "/".join(parts) if can_matter and not is_directory else None
+        partition = parse_directory_name(parts[-1]) if is_directory and parts else None
+        # A directory that holds nothing to read takes no memory, but an empty partition is worth a word.
+        if can_matter or (partition is not None and partition.offsets_partition is not None):
+            self._enter_directory(parts if is_directory else parts[:-1])
+        return "/".join(parts) if can_matter else None
+
+    def _unfolds_too_far(self) -> _LimitReachedError:
+        return _LimitReachedError(
+            f"the archive unfolds to more than {self._limits.unpacked_bytes} bytes and {self._limits.ratio} times its own size",
+            remedy="If you trust it, raise --unpack-ratio, or unpack the part that you need and give the directory",
+        )
 
     def _enter_directory(self, parts: list[str]) -> None:
         if "/".join(parts) in self._directories:
             return
+        if len(self._directories) > self._limits.directories:
+            raise _LimitReachedError(f"the members with evidence are in more than {self._limits.directories} directories")
         for length, name in enumerate(parts):
             parent = "/".join(parts[:length])
             self._directories[parent].add(name)
-            self._directories.setdefault(join(parent, name), set())
+            path = join(parent, name)
+            if path not in self._directories:
+                self._directories[path] = set()
+                if path in self._members:
+                    self._report_both(path)
+
+    def _report_both(self, path: str) -> None:
+        # The tree shows the directory.
+        self._report("hostile_member", path, "the archive has a file and a directory of this name; the file is left out", _BY_ITSELF)
 
     def _skip_special(self, name: str, what: str) -> None:
         self._count()
@@ -295,6 +341,8 @@ class ArchiveVolume:
         directory, _, name = path.rpartition("/")
         self._directories[directory].add(name)
         if first is member:
+            if path in self._directories:
+                self._report_both(path)
             return
         is_same = first.entry.size_bytes == member.entry.size_bytes and keeper.is_same(first.start, member.start, member.entry.size_bytes)
         sentence = (
@@ -362,6 +410,10 @@ def _no_room(error: OSError) -> EvidenceError:
 
 #: The errors that the standard library raises for forged headers, besides its own kinds.
 _HOSTILE_HEADER = (ValueError, OverflowError, IndexError, KeyError, NotImplementedError, RecursionError)
+
+
+def _parts(name: str) -> list[str]:
+    return [part for part in name.split("/") if part not in ("", ".")]
 
 
 def _can_matter(parts: list[str]) -> bool:

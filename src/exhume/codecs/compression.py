@@ -18,7 +18,7 @@ from exhume.codecs.wire import Buffer
 from exhume.errors import DecompressionError, EncodeError
 
 #: The number of bytes that one batch may unfold to, by default.
-DEFAULT_CAP_BYTES = 256 * 1024 * 1024
+DEFAULT_CAP_BYTES = 64 * 1024 * 1024
 
 
 class Unfold(Protocol):

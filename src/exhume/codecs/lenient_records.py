@@ -63,13 +63,14 @@ def _format_2_leniently(buffer: Buffer, batch: Batch, cap_bytes: int) -> tuple[l
         reader = Reader(pieces[0] if pieces else b"")
     end = reader.end
     records: list[Record] = []
-    failure: DecodeError | None = None
+    # Not the error itself: its traceback refers to the unfolded bytes, and to this frame.
+    failure: tuple[str, int | None] | None = None
     while reader.position < end and failure is None:
         reader.end = end
         try:
             records.append(read_record(reader, batch, is_compressed=batch.codec != 0))
         except DecodeError as error:
-            failure = error
+            failure = error.message, error.byte_position
     count = batch.record_count or 0
     lost = max(count - len(records), 0)
     if failure is not None and len(records) >= count > 0:
@@ -80,8 +81,9 @@ def _format_2_leniently(buffer: Buffer, batch: Batch, cap_bytes: int) -> tuple[l
     elif problems:
         problems[-1] = replace(problems[-1], lost_records=lost)
     elif failure is not None:
-        place = batch.byte_position if batch.codec else failure.byte_position
-        problems.append(RecordProblem("undecodable_records", f"record {len(records) + 1} of {count}: {failure.message}", place, lost))
+        message, position = failure
+        place = batch.byte_position if batch.codec else position
+        problems.append(RecordProblem("undecodable_records", f"record {len(records) + 1} of {count}: {message}", place, lost))
     elif len(records) != count:
         sentence = f"the header counts {count} records, {len(records)} fill the batch"
         problems.append(RecordProblem(_WRONG_COUNT, sentence, batch.byte_position, None if lost else 0))
@@ -93,8 +95,12 @@ def _pieces(batch: Batch, stream: Buffer, cap_bytes: int, problems: list[RecordP
     place = batch.byte_position
     try:
         return [decompress(batch.codec, stream, magic=batch.magic, cap_bytes=cap_bytes)]
+    except BeyondCap as bomb:
+        problems.append(RecordProblem("decompression_bomb", bomb.message, place))
+        return []
     except DecompressionError as error:
-        refusal = error
+        # Not the error: its traceback refers to the output so far, and to this frame, which would refer to the error.
+        refusal = error.message
     try:
         section = decompress(batch.codec, stream, magic=batch.magic, cap_bytes=cap_bytes, lenient=True)
     except DamagedStream as damage:
@@ -105,7 +111,7 @@ def _pieces(batch: Batch, stream: Buffer, cap_bytes: int, problems: list[RecordP
     except DecompressionError as error:
         problems.append(RecordProblem("undecodable_records", error.message, place))
     else:
-        problems.append(RecordProblem("refused_stream", refusal.message, place, lost_records=0))
+        problems.append(RecordProblem("refused_stream", refusal, place, lost_records=0))
         return [section]
     return []
 

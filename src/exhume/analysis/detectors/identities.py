@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -14,6 +12,7 @@ import numpy as np
 from exhume.analysis.detectors.cases import GroupCase
 from exhume.analysis.detectors.commits import CommitRow
 from exhume.analysis.detectors.inputs import Inputs
+from exhume.analysis.detectors.name_endings import without_number
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.removal_evidence import subscribed_topics
 from exhume.analysis.detectors.report import NAMED, counted, finding, span
@@ -132,7 +131,7 @@ def _disjoint_subscriptions(group: GroupCase, steps: Sequence[Membership]) -> It
         apart = disjoint_subscriptions_of(stretch.first) or ()
         one, other = (name_at(stretch.first, subscriptions_of(stretch.first).index(topics)) for topics in apart)
         topics = [*map(_topics, apart)]
-        is_same_client = _stem(one.client_id) == _stem(other.client_id)
+        is_same_client = without_number(one.client_id or "") == without_number(other.client_id or "")
         yield finding(
             "IC-24a",
             f"{who(one)} subscribes to {topics[0]}, and {who(other)} subscribes to {topics[1]}: no topic in common",
@@ -143,12 +142,6 @@ def _disjoint_subscriptions(group: GroupCase, steps: Sequence[Membership]) -> It
             not_excluded=("subscriptions that differ on purpose",),
             remedy="Give each application its own group id",
         )
-
-
-@lru_cache(maxsize=1024)
-def _stem(client_id: str | None) -> str:
-    """Return a client id without the ending that identifies an instance: `billing` for `billing-7`."""
-    return re.sub(r"[-_.]?([0-9]+|[0-9a-f]{8}-[0-9a-f-]{27})$", "", client_id or "")
 
 
 def _topics(subscribed: Sequence[str]) -> str:

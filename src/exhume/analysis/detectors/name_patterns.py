@@ -11,7 +11,7 @@ _Named = TypeVar("_Named")
 #: Each alternative is one class of characters, so a search never goes back.
 _BETWEEN_WORDS = re.compile(r"([^0-9A-Za-z]+)")
 _RUNS = re.compile(r"[0-9]+|[A-Za-z]+")
-_DIGITS, _HEX, _HEX_LETTERS = "0123456789", "0123456789abcdefABCDEF", "abcdefABCDEF"
+DIGITS, HEX, _HEX_LETTERS = "0123456789", "0123456789abcdefABCDEF", "abcdefABCDEF"
 _UUID_LENGTHS = (8, 4, 4, 4, 12)
 #: Hexadecimal digits with fewer characters are a version or an abbreviation, such as b2.
 _LEAST_HEX = 4
@@ -46,7 +46,7 @@ def _folded(name: str) -> tuple[str, str]:
             continue
         if parts[place]:
             certain[place] = _fold_word(parts[place])
-            is_hex = len(parts[place]) >= _LEAST_HEX and not parts[place].strip(_HEX)
+            is_hex = len(parts[place]) >= _LEAST_HEX and not parts[place].strip(HEX)
             widest[place] = "<hex>" if is_hex and "<month>" not in certain[place] else certain[place]
         # Words are at even places, the characters between them at the others.
         place += 2
@@ -58,7 +58,7 @@ def _is_uuid(parts: Sequence[str], place: int) -> bool:
     if len(words) < 9 or len(words[0]) != _UUID_LENGTHS[0]:
         return False
     return (
-        all(len(word) == length and not word.strip(_HEX) for word, length in zip(words[::2], _UUID_LENGTHS, strict=True))
+        all(len(word) == length and not word.strip(HEX) for word, length in zip(words[::2], _UUID_LENGTHS, strict=True))
         and words[1::2] == ["-"] * 4
     )
 
@@ -67,13 +67,13 @@ def _fold_word(word: str) -> str:
     """Return a word of letters and digits with a placeholder for each varying part."""
     if word.isalpha():
         return word
-    if not word.strip(_DIGITS):
+    if not word.strip(DIGITS):
         return "<n>"
     runs = _RUNS.findall(word)
     if len(runs) > _MOST_RUNS:
         # The first letters may be a name before the hexadecimal digits.
         return (runs[0].rstrip(_HEX_LETTERS) if runs[0].isalpha() else "") + "<hex>"
     is_date = any(run.lower() in _MONTHS for run in runs)
-    if len(word) >= _LEAST_HEX and not word.strip(_HEX) and not is_date:
+    if len(word) >= _LEAST_HEX and not word.strip(HEX) and not is_date:
         return "<hex>"
     return "".join("<n>" if run.isdigit() else "<month>" if run.lower() in _MONTHS else run for run in runs)

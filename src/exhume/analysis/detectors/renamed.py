@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 from exhume.analysis.detectors.cases import GroupCase, LogContext, TopicCase
 from exhume.analysis.detectors.commits import CommitRow
 from exhume.analysis.detectors.inputs import Inputs
+from exhume.analysis.detectors.name_endings import without_instance
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import Proof, finding, next_step, some, span
 from exhume.analysis.memberships import Membership
@@ -23,7 +23,6 @@ _LEFT = ("empty", "removed")
 #: A group with more successors than this has generated ids (IC-14).
 _MOST_SUCCESSORS = 3
 _LEAST_PREFIX = 3
-_ENDING = re.compile(r"[-_.]?(?:[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{6,}|\d+|consumer.*)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +129,7 @@ def _traits(group: GroupCase) -> _Traits | None:
 def _member_traits(steps: Sequence[Membership]) -> _MemberTraits:
     members = [member for step in steps for member in step.members.values()]
     return _MemberTraits(
-        clients=frozenset(name for member in members if len(name := _ENDING.sub("", member.client_id or "")) >= _LEAST_PREFIX),
+        clients=frozenset(name for member in members if len(name := without_instance(member.client_id or "")) >= _LEAST_PREFIX),
         subnets=frozenset(host.rpartition(".")[0] for member in members if (host := member.client_host or "").count(".") == 3),
         assignors=frozenset(step.protocol for step in steps if step.protocol is not None),
     )
