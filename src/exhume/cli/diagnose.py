@@ -118,7 +118,7 @@ def diagnose_command(
 
     refuse_unfit(None, output=output, output_file=output_file, evidence=paths)
     inputs = detector_inputs(end_offsets, start_offsets, topics_file, live, retention, offsets_partitions, release)
-    with opened(paths, temp_dir=temp_dir) as topic:
+    with opened(paths, temp_dir=temp_dir, with_listing=True) as topic:
         found = topic.diagnose(inputs, codes=codes or None, groups=matched(topic, groups), topics_file=topics_file)
         shown = ranked(found.at_least(min_severity.value, undecidable=undecided or bool(codes)))
         is_whole = show_all or undecided or bool(codes) or output is not Output.table

@@ -58,6 +58,10 @@ def diff_command(
     to_offset: _ToOffset = None,
     to_time: ToTime = None,
     clock: WhichClock = None,
+    live: Annotated[
+        str | None,
+        typer.Option("--live", metavar="kafka://HOST:PORT", help="The later state: that of this cluster, as of now.", show_default=False),
+    ] = None,
     release: LoadRelease = None,
     groups: Groups = None,
     temp_dir: TempDir = None,
@@ -81,15 +85,19 @@ def diff_command(
     refuse_unfit(None, output=output, output_file=output_file, evidence=paths)
     earlier, later = record_offsets(from_offset, "--from-offset"), record_offsets(to_offset, "--to-offset")
     has_moment = any(end is not None for end in (earlier, later, from_time, to_time))
+    if live is not None:
+        if not live.lower().startswith("kafka://"):
+            raise RequestError(f"--live {live!r} is no cluster", remedy="Write --live kafka://host:port")
+        paths = [*paths, live]
     if len(paths) != (1 if has_moment else 2):
         raise RequestError(
             "diff compares two moments of one log, or the ends of two copies",
-            remedy="Give one path with --from-offset or --from-time, or two paths without moments",
+            remedy="Give one path with --from-offset or --from-time, one path with --live, or two paths without moments",
         )
 
     refuse_lone_clock(clock.value if clock else None, from_time, to_time)
 
-    with opened(paths[:1], temp_dir=temp_dir) as topic:
+    with opened(paths[:1], temp_dir=temp_dir, groups=groups) as topic:
         if has_moment:
             answer = topic.diff(
                 from_offset=earlier,
@@ -101,7 +109,7 @@ def diff_command(
                 groups=matched(topic, groups),
             )
         else:
-            with opened(paths[1:], temp_dir=temp_dir) as other:
+            with opened(paths[1:], temp_dir=temp_dir, groups=groups) as other:
                 answer = topic.diff_with(other, release=release, groups=matched(topic, groups))
         render(answer, output=output, output_file=output_file, csv_raw=csv_raw, columns=_SHOWN, evidence=paths)
         tell(topic.findings)

@@ -52,7 +52,7 @@ def explain_command(
     from exhume.cli.run import opened, tell
 
     refuse_unfit(None, output=output, output_file=output_file, evidence=paths)
-    with opened(paths, temp_dir=temp_dir) as topic:
+    with opened(paths, temp_dir=temp_dir, groups=[group]) as topic:
         group = the_one(topic, group)
         answer = topic.explain(
             group,

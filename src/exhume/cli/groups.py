@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 _PATTERN = ("*", "?", "[", ",")
 
 
+def is_pattern(name: str) -> bool:
+    """True if this may be a glob or a list, and not the name of one group."""
+    return any(sign in name for sign in _PATTERN)
+
+
 def matched(topic: OffsetsTopic, wanted: Sequence[str] | None) -> list[str] | None:
     """Return the groups that these names and globs stand for; None without any.
 
@@ -24,7 +29,7 @@ def matched(topic: OffsetsTopic, wanted: Sequence[str] | None) -> list[str] | No
     """
     if not wanted:
         return None
-    if not any(sign in name for name in wanted for sign in _PATTERN):
+    if not any(map(is_pattern, wanted)):
         return [*dict.fromkeys(wanted)]
     known = topic.group_names()
     found: dict[str, None] = {}

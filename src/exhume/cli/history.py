@@ -56,7 +56,7 @@ def history_command(
     from exhume.cli.run import opened, tell
 
     refuse_unfit(None, output=output, output_file=output_file, evidence=paths)
-    with opened(paths, temp_dir=temp_dir) as evidence:
+    with opened(paths, temp_dir=temp_dir, groups=[group]) as evidence:
         group = the_one(evidence, group)
         answer = evidence.history(group, topic=topic, partition=partition, release=release)
         render(answer, output=output, output_file=output_file, csv_raw=csv_raw, columns=_SHOWN, evidence=paths)

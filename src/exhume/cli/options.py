@@ -53,7 +53,7 @@ EvidencePaths = Annotated[
     typer.Argument(
         metavar="PATH...",
         show_default=False,
-        help="Data directories, partition directories, segment files, or archives of them; s3://, gs:// and hdfs:// URIs too.",
+        help="Data directories, partition directories, segment files, or archives of them; s3://, gs://, hdfs:// and kafka:// URIs too.",
     ),
 ]
 TempDir = Annotated[

@@ -62,7 +62,7 @@ def report_command(
         release=release,
         topics_file=topics_file,
     )
-    with opened(paths, temp_dir=temp_dir) as topic:
+    with opened(paths, temp_dir=temp_dir, with_listing=True) as topic:
         chosen = matched(topic, groups)
         text = page(gather(topic, replace(request, groups=tuple(chosen or ()))), sys.argv[1:])
         with open_destination(output_file, evidence=paths) as sink:

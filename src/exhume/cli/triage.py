@@ -38,7 +38,7 @@ def triage_command(paths: EvidencePaths, release: LoadRelease = None, temp_dir: 
     def show(line: str) -> None:
         typer.echo(printable(line))
 
-    with opened(paths, temp_dir=temp_dir) as topic:
+    with opened(paths, temp_dir=temp_dir, with_listing=True) as topic:
         for line in _what_is_here(topic, release):
             show(line)
         found = topic.diagnose()

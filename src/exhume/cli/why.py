@@ -46,7 +46,7 @@ def why_command(
     from exhume.cli.run import opened, tell
 
     refuse_unfit(None, output=output, output_file=output_file, evidence=paths)
-    with opened(paths, temp_dir=temp_dir) as evidence:
+    with opened(paths, temp_dir=temp_dir, groups=[group]) as evidence:
         group = the_one(evidence, group)
         answer = evidence.why(group, topic=topic, partition=partition, now_ms=now, retention_ms=retention, release=release)
         if set(answer["code"].to_pylist()) <= {"never_there"}:

@@ -58,6 +58,10 @@ class OffsetsTopic:
         self._logs = TopicLogs(evidence, options, self.findings)
         self._places = tuple(places)
 
+    def show_places_as(self, places: Sequence[str]) -> None:
+        """Name these places in the commands of remedies, in the place of those that were opened."""
+        self._places = self._logs.evidence.paths = tuple(places)
+
     def __enter__(self) -> Self:
         return self
 
