@@ -83,6 +83,7 @@ COMMANDS = (
     "export",
     "sql",
     "capture",
+    "schema",
     "demo",
     "lab list",
     "lab write",

@@ -30,11 +30,26 @@ from exhume._version import __version__
 from exhume.errors import CrcMismatch, DecodeError, DecompressionError, EncodeError, EvidenceError, ExhumeError, RequestError
 
 if TYPE_CHECKING:
+    from exhume.analysis.assignment.verdicts import AssignmentTables
+    from exhume.analysis.detectors.inputs import Inputs, LiveOffset
+    from exhume.analysis.forecast import Expiry
+    from exhume.analysis.growth import Growth
+    from exhume.analysis.inspection import Inspection
+    from exhume.analysis.reset_plan import ResetPlan
+    from exhume.analysis.transactions import Transactions
+    from exhume.codecs.record_filter import RecordFilter
+    from exhume.findings import Finding, Findings
+    from exhume.frames import to_pandas, with_times
+    from exhume.replay.reading import LoadInputs
     from exhume.replay.state import CoordinatorState, GroupState
+    from exhume.replay.topic_names import Topic
     from exhume.topic import OffsetsTopic
     from exhume.topic import open_topic as open  # noqa: A004  # users write exhume.open("data/")
+    from exhume.topic.sql import SqlDatabase
+    from exhume.topic.states import GradedState
 
 __all__ = [
+    "AssignmentTables",
     "CoordinatorState",
     "CrcMismatch",
     "DecodeError",
@@ -42,11 +57,27 @@ __all__ = [
     "EncodeError",
     "EvidenceError",
     "ExhumeError",
+    "Expiry",
+    "Finding",
+    "Findings",
+    "GradedState",
     "GroupState",
+    "Growth",
+    "Inputs",
+    "Inspection",
+    "LiveOffset",
+    "LoadInputs",
     "OffsetsTopic",
+    "RecordFilter",
     "RequestError",
+    "ResetPlan",
+    "SqlDatabase",
+    "Topic",
+    "Transactions",
     "__version__",
     "open",
+    "to_pandas",
+    "with_times",
 ]
 
 _HOMES = {
@@ -54,6 +85,23 @@ _HOMES = {
     "OffsetsTopic": ("exhume.topic", "OffsetsTopic"),
     "CoordinatorState": ("exhume.replay.state", "CoordinatorState"),
     "GroupState": ("exhume.replay.state", "GroupState"),
+    "AssignmentTables": ("exhume.analysis.assignment.verdicts", "AssignmentTables"),
+    "Expiry": ("exhume.analysis.forecast", "Expiry"),
+    "Finding": ("exhume.findings", "Finding"),
+    "Findings": ("exhume.findings", "Findings"),
+    "GradedState": ("exhume.topic.states", "GradedState"),
+    "Growth": ("exhume.analysis.growth", "Growth"),
+    "Inputs": ("exhume.analysis.detectors.inputs", "Inputs"),
+    "Inspection": ("exhume.analysis.inspection", "Inspection"),
+    "LiveOffset": ("exhume.analysis.detectors.inputs", "LiveOffset"),
+    "LoadInputs": ("exhume.replay.reading", "LoadInputs"),
+    "RecordFilter": ("exhume.codecs.record_filter", "RecordFilter"),
+    "ResetPlan": ("exhume.analysis.reset_plan", "ResetPlan"),
+    "SqlDatabase": ("exhume.topic.sql", "SqlDatabase"),
+    "Topic": ("exhume.replay.topic_names", "Topic"),
+    "Transactions": ("exhume.analysis.transactions", "Transactions"),
+    "to_pandas": ("exhume.frames", "to_pandas"),
+    "with_times": ("exhume.frames", "with_times"),
 }
 
 

@@ -23,6 +23,11 @@ def timed_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([pa.field(field.name, TIME) if is_time(field) else field for field in schema])
 
 
+def timed(table: pa.Table) -> pa.Table:
+    """Return this table with times as `timestamp[ms, UTC]`, each as it is: also those beyond all calendars."""
+    return table.cast(timed_schema(table.schema))
+
+
 def with_times(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return these rows with times as `timestamp[ms, UTC]`; a time that no calendar of 64-bit microseconds has is null."""
     columns = [_times(column) if is_time(field) else column for field, column in zip(batch.schema, batch.columns, strict=True)]

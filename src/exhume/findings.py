@@ -7,6 +7,7 @@ A command ends with the table of findings, and its exit code shows if the answer
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from operator import attrgetter
@@ -15,6 +16,7 @@ from typing import Literal, get_args
 import pyarrow as pa
 
 from exhume.arrow_rows import table_of
+from exhume.notebook import html_table
 
 Severity = Literal["info", "warn", "incident"]
 #: The worst one comes last.
@@ -117,6 +119,15 @@ class Findings:
         """Those of this severity or a worse one; those with confidence `undecidable`, which have none, all or not at all."""
         wanted = _SEVERITIES[_SEVERITIES.index(severity) :]
         return Findings(each for each in self if (undecidable if each.confidence == "undecidable" else each.severity in wanted))
+
+    def __repr__(self) -> str:
+        counts = Counter(finding.severity for finding in self)
+        listed = ", ".join(f"{counts[severity]} {severity}" for severity in reversed(_SEVERITIES) if counts[severity])
+        return f"<Findings: {listed or 'none'}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(each.severity, each.code, each.group, each.sentence) for each in self]
+        return html_table(repr(self)[1:-1], ("severity", "code", "group", "sentence"), rows)
 
     def to_table(self) -> pa.Table:
         """Return the findings as a table of `SCHEMA`, one row each, in order."""

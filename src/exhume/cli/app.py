@@ -45,7 +45,7 @@ _PANELS: dict[str, tuple[str, ...]] = {
     LOOK: ("triage", "inspect", "dump", "growth", "transactions", "state", "diff", "load-check", "releases"),
     EXPLAIN: ("diagnose", "explain", "why", "history", "rebalances", "timeline", "owners", "assignments", "expiry", "sql", "report"),
     REPAIR: ("reset-plan", "export"),
-    SET_UP: ("capture", "demo"),
+    SET_UP: ("capture", "schema", "demo"),
 }
 _COMMANDS = tuple(name for names in _PANELS.values() for name in names)
 #: The former name of `export`, for scripts.

@@ -14,6 +14,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.types as pat
 
+from exhume.arrow_times import timed, timed_schema
 from exhume.cli.arrow_json import dump, is_json
 from exhume.cli.destination import Sink, open_destination, refuse_inside
 from exhume.cli.lines import csv_lines, json_lines
@@ -203,12 +204,13 @@ def _write_parquet(source: Source, sink: Sink) -> None:
 
     import pyarrow.parquet as pq
 
-    leaves = list(_leaves(source.schema))
+    schema = timed_schema(source.schema)
+    leaves = list(_leaves(schema))
     # Names repeat; numbers and JSON rarely do. Readers do not use the least and greatest JSON text, so its statistics are left out.
     dictionaries = [name for name, data_type in leaves if pat.is_string(data_type)]
     statistics = [name for name, data_type in leaves if not is_json(data_type)]
     with (
-        pq.ParquetWriter(sink, source.schema, compression="zstd", use_dictionary=dictionaries, write_statistics=statistics) as writer,
+        pq.ParquetWriter(sink, schema, compression="zstd", use_dictionary=dictionaries, write_statistics=statistics) as writer,
         ThreadPoolExecutor(1) as aside,
     ):
         # Write one row group while the next one is read.
@@ -216,7 +218,7 @@ def _write_parquet(source: Source, sink: Sink) -> None:
         for row_group in _row_groups(source):
             if written is not None:
                 written.result()
-            written = aside.submit(writer.write_table, row_group, row_group_size=_ROW_GROUP_ROWS)
+            written = aside.submit(writer.write_table, timed(row_group), row_group_size=_ROW_GROUP_ROWS)
         if written is not None:
             written.result()
 

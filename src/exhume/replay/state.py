@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from exhume.errors import RequestError, near_by
 from exhume.findings import Findings
+from exhume.notebook import html_table
 from exhume.replay.state_tables import SCHEMAS, AssignmentRow, GroupRow, MemberRow, OffsetRow
 from exhume.replay.verdict import LOADED
 
@@ -69,7 +70,7 @@ def _of_groups(name: str, table: pa.Table, groups: Collection[str]) -> pa.Table:
     return table
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class CoordinatorState:
     """The state tables of a load; their columns are `state_tables.SCHEMAS`. `findings` are the load's and the evidence's."""
 
@@ -77,6 +78,15 @@ class CoordinatorState:
     mode: str
     tables: LazyTables
     findings: Findings
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{self.tables[name].num_rows:,} {name}" for name in ("groups", "members", "offsets"))
+        return f"<CoordinatorState of {self.release}, {self.mode}: {counts}>"
+
+    def _repr_html_(self) -> str:
+        columns = ("group", "group_type", "group_state", "protocol", "generation", "group_epoch")
+        rows = zip(*(self.groups[name].to_pylist() for name in columns), strict=True)
+        return html_table(repr(self)[1:-1], columns, rows)
 
     @property
     def groups(self) -> pa.Table:

@@ -17,9 +17,11 @@ from exhume.codecs.segment_reader import ReadOptions
 from exhume.codecs.uris import PathOrUri
 from exhume.durations import DEFAULT_MAX_TIMEOUT_MS, Duration, duration_ms
 from exhume.errors import RequestError
+from exhume.escape import printable
 from exhume.findings import Findings
 from exhume.gc_control import infrequent_gc
 from exhume.moments import Clock, Time
+from exhume.notebook import html_table
 from exhume.replay.broker_log import Stop
 from exhume.replay.load_request import LoadKeywords, LoadRequest
 from exhume.replay.moment import refuse_lone_clock
@@ -57,6 +59,19 @@ class OffsetsTopic:
         self.findings = Findings(evidence.findings)
         self._logs = TopicLogs(evidence, options, self.findings)
         self._places = tuple(places)
+
+    def __repr__(self) -> str:
+        partitions = self._logs.evidence.partitions
+        size_bytes = sum(segment.size_bytes for each in partitions for segment in each.read_segments)
+        places = ", ".join(map(printable, self._places))
+        return f"<OffsetsTopic {places}: {len(partitions)} partition directories, {size_bytes:,} bytes>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (each.replica, each.offsets_partition, len(each.read_segments), sum(segment.size_bytes for segment in each.read_segments))
+            for each in self._logs.evidence.partitions
+        ]
+        return html_table(repr(self)[1:-1], ("replica", "offsets_partition", "segments", "size_bytes"), rows)
 
     def show_places_as(self, places: Sequence[str]) -> None:
         """Name these places in the commands of remedies, in the place of those that were opened."""
