@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Protocol
 
-from exhume.codecs.file_names import as_text, matters
+from exhume.codecs.file_names import as_text, matters, parse_file_name
 from exhume.errors import EvidenceError, RequestError
 from exhume.findings import Finding, Findings
 
@@ -164,6 +164,10 @@ class LocalVolume:
             denied = PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             self._report_file("unreadable", path, f"cannot be read: {reason(denied)}; it is left out", remedy(denied))
             return None
+        name = parse_file_name(local.name)
+        if name is not None and name.kind == "log" and (failure := _failure_to_map(local)) is not None:
+            self._report_file("unreadable", path, f"{failure.message}; it is left out", failure.remedy)
+            return None
         return Entry(path, size_bytes=status.st_size, mtime_ms=status.st_mtime_ns // 1_000_000)
 
     def expect(self, paths: Sequence[str]) -> None:
@@ -220,6 +224,24 @@ class LocalVolume:
         self.findings.add(Finding(code=code, sentence=sentence, path=self.shown(path), remedy=what_to_do, is_damage=is_damage))
 
 
+def _failure_to_map(path: Path) -> EvidenceError | None:
+    """Return the error if this file cannot be opened, mapped or begun: it costs one segment, and not the answer."""
+    try:
+        buffer = map_file(path)
+        # A read reports a broken disk as an error; a mapping would end the process.
+        descriptor = _opened(path)
+        try:
+            os.read(descriptor, 1)
+        finally:
+            os.close(descriptor)
+        buffer.release()
+    except EvidenceError as error:
+        return error
+    except OSError as error:
+        return unreadable(as_text(str(path)), error)
+    return None
+
+
 def map_file(path: Path) -> memoryview:
     """The bytes of this file as a read-only mapping; an empty buffer for an empty file.
 
@@ -229,8 +251,7 @@ def map_file(path: Path) -> memoryview:
         EvidenceError: the file cannot be opened or mapped.
     """
     try:
-        # O_NONBLOCK: a pipe with the name of a segment must not wait for a writer.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = _opened(path)
         try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
@@ -240,6 +261,16 @@ def map_file(path: Path) -> memoryview:
             os.close(descriptor)
     except OSError as error:
         raise unreadable(as_text(str(path)), error) from error
+
+
+def _opened(path: Path) -> int:
+    """Open a file to read, without a change of its access time where the system allows that: to its owner and to root."""
+    # O_NONBLOCK: a pipe with the name of a segment must not wait for a writer.
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        return os.open(path, flags | getattr(os, "O_NOATIME", 0))
+    except PermissionError:
+        return os.open(path, flags)
 
 
 def map_descriptor(descriptor: int, size_bytes: int) -> memoryview:
@@ -288,6 +319,7 @@ _REMEDIES = {
     errno.EISDIR: "Name a file in it",
     errno.ELOOP: "The link leads to itself: give the directory that it was meant for",
     errno.ENAMETOOLONG: "Check the path",
+    errno.ENOMEM: "This process may not address so much memory (ulimit -v): raise that limit, or give fewer partitions",
     errno.EMFILE: "Raise the limit on open files (ulimit -n), or give fewer partitions at a time",
     errno.ENFILE: "Too many files are open on this machine: close some and try again",
 }
