@@ -30,7 +30,7 @@ GET_CHROMIUM := Debian: apt-get install chromium. Elsewhere: any Chromium or Chr
 GET_JAVA := Debian, Ubuntu: apt-get install openjdk-17-jre-headless. macOS: brew install openjdk@17
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check bench fuzz jars wheel lock clean python-is-there
+.PHONY: help demo test test-all check docs bench fuzz jars wheel lock clean python-is-there
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -55,6 +55,10 @@ check: $(VENV)/.test $(VENV)/.lint ## formatting, lint, types, import contracts
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(VENV)/.package $(VENV)/.docs ## build the site of the documentation in build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "build/site/index.html"
 
 bench: $(VENV)/.test $(VENV)/.bench ## measure speed and memory beside rivals, and write docs/performance.md (BENCH_ARGS="--quick")
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
@@ -111,6 +115,6 @@ $(VENV)/.package: pyproject.toml constraints.txt setup.py $(wildcard kernel_buil
 	@$(PIP) install --constraint constraints.txt --no-build-isolation --editable .
 	@touch $@
 
-$(VENV)/.test $(VENV)/.lint $(VENV)/.bench: $(VENV)/.%: $(VENV)/.package
+$(VENV)/.test $(VENV)/.lint $(VENV)/.bench $(VENV)/.docs: $(VENV)/.%: $(VENV)/.package
 	@$(PIP) install --constraint constraints.txt --group $*
 	@touch $@
