@@ -210,3 +210,44 @@ def test_a_size_that_exceeds_32_bits_aborts_the_load(tmp_path: Path, sizes: tupl
             (load,) = topic.state(release="4.3.0", stop="clean").loads.to_pylist()
         assert load["outcome"] == outcome
         assert outcome == "loaded" or load["byte_position"] == second
+
+
+@pytest.mark.parametrize("compiled_from", [0, 1 << 30], ids=["columns", "records"])
+@pytest.mark.parametrize(
+    ("release", "stop", "outcome"),
+    [
+        ("1.1.1", "unclean", "loaded"),
+        ("2.8.2", "unclean", "refused"),
+        ("4.3.0", "unclean", "refused"),
+        ("4.3.0", "clean", "loaded"),
+    ],
+)
+def test_a_recovery_refuses_a_batch_below_its_segment(tmp_path: Path, release: str, stop: Stop, outcome: str, compiled_from: int) -> None:
+    segments = write_segments(tmp_path, 3, 3)
+    for file in segments[1].parent.glob(f"{segments[1].stem}.*"):
+        file.rename(file.with_name(file.name.replace("3.", "4.")))
+
+    with OffsetsTopic(discover([tmp_path]), ReadOptions(least_compiled_bytes=compiled_from)) as topic:
+        (load,) = topic.state(release=release, stop=stop).loads.to_pylist()
+
+    assert load["outcome"] == outcome
+
+
+@pytest.mark.parametrize("compiled_from", [0, 1 << 30], ids=["columns", "records"])
+@pytest.mark.parametrize(("damaged", "release", "outcome"), [(0, "4.3.0", "refused"), (0, "2.8.2", "aborted"), (2, "4.3.0", "aborted")])
+def test_the_search_for_the_log_end_reads_an_old_compressed_batch_in_4(
+    tmp_path: Path, damaged: int, release: str, outcome: str, compiled_from: int
+) -> None:
+    with PartitionWriter(tmp_path, 7) as log:
+        for _ in range(3):
+            log.append([commit(log.next_offset)], timestamp_ms=NOW_MS, magic=1, codec=1)
+    (segment,) = log.directory.glob("*.log")
+    content = bytearray(segment.read_bytes())
+    batch = list(BatchWalk(content))[damaged]
+    content[batch.byte_position + 36 : batch.end_position] = bytes(batch.end_position - batch.byte_position - 36)
+    segment.write_bytes(content)
+
+    with OffsetsTopic(discover([tmp_path]), ReadOptions(least_compiled_bytes=compiled_from)) as topic:
+        (load,) = topic.state(release=release, stop="clean").loads.to_pylist()
+
+    assert load["outcome"] == outcome

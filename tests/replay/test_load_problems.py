@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from exhume.codecs.batch_writer import NewRecord, encode_batch
 from exhume.codecs.compression import compress
 from exhume.codecs.log_directory import discover
 from exhume.codecs.record_types import encode_key, encode_value
@@ -167,6 +168,19 @@ def beside_a_copy(log: PartitionWriter) -> None:
     (log.directory / "copy.log").write_bytes(b"")
 
 
+def below_the_segment(log: PartitionWriter) -> None:
+    log.append([COMMITTED])
+    log.roll(2)
+    log.next_offset = 1
+    log.append([COMMITTED])
+
+
+def compressed_and_broken(log: PartitionWriter) -> None:
+    batch = bytearray(encode_batch([NewRecord(0, NOW_MS, *OLD_COMMIT)], base_offset=0, magic=1, codec=1))
+    batch[40:] = bytes(len(batch) - 40)
+    log.append_bytes(bytes(batch), 0, NOW_MS)
+
+
 CASES: dict[Kind, Case] = {
     Kind.START_NAME_MALFORMED: Case(
         "2.8.2", beside_a_copy, {}, "a broker of this release does not start on this log directory: the name of LOG has no base offset"
@@ -190,6 +204,20 @@ CASES: dict[Kind, Case] = {
         {},
         "a broker of this release does not start on this log directory: LOG has no .index, and its record offsets go back",
         stop="clean_copy",
+    ),
+    Kind.START_BATCH_BELOW_SEGMENT: Case(
+        "4.3.0",
+        below_the_segment,
+        {},
+        "a broker of this release does not start on this log directory: it checks LOG, whose first batch is below its base offset",
+        stop="unclean",
+    ),
+    Kind.START_BATCH_UNREADABLE: Case(
+        "4.3.0",
+        compressed_and_broken,
+        {"byte_position": 0},
+        "a broker of this release does not start on this log directory:"
+        " it looks for the log end from byte 0 of LOG on, and cannot read the batch there",
     ),
     Kind.BATCH_UNREADABLE: Case("4.3.0", broken, {"record_offset": 1}, "a batch cannot be read: {detail}"),
     Kind.BATCH_TOO_SMALL: Case("4.3.0", behind_a_roll(bytes(100)), {}, "the size of a batch is below the minimum"),

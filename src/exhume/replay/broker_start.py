@@ -8,13 +8,14 @@ Source: Log/LogLoader, LogSegment.recover, Kafka 0.9.0.1 to 4.3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from exhume.codecs.batches import Batch, BatchWalk, checksum, read_header_fields
 from exhume.codecs.columns.blocks import readable
-from exhume.codecs.indexes import INDEX_INTERVAL_BYTES
+from exhume.codecs.indexes import INDEX_INTERVAL_BYTES, last_indexed_position
 from exhume.codecs.kernels import scan
 from exhume.codecs.log_directory import LogDirectory, PartitionDirectory, SegmentFile
 from exhume.codecs.record_types import CONTROL_TYPES, decode_control_record
@@ -34,6 +35,7 @@ from exhume.replay.broker_log import (
     list_log,
 )
 from exhume.replay.load_problems import LoadProblem, ProblemKind
+from exhume.replay.profiles import BrokerProfile
 
 
 def open_strictly(partition: PartitionDirectory, stop: Stop, load_buffer_bytes: int = DEFAULT_LOAD_BUFFER_BYTES) -> StrictLog:
@@ -48,6 +50,50 @@ def open_strictly(partition: PartitionDirectory, stop: Stop, load_buffer_bytes: 
         _recover(log, partition.recovery_point or 0)
     find_end(log)
     return log
+
+
+def start_problem(partition: PartitionDirectory, profile: BrokerProfile, stop: Stop) -> LoadProblem | None:
+    """Return the reason why a broker of this release, but not of every one, does not start on this log; None without one."""
+    segments = list_log(partition, stop).segments
+    if not segments:
+        return None
+    if is_unclean(stop) or is_copy(stop):
+        below = next((each.file.path for each in _recovered(segments, partition, stop) if _is_below_base(each)), None)
+        is_refused = below is not None and profile.refuses_batch_below_segment
+        return LoadProblem(ProblemKind.START_BATCH_BELOW_SEGMENT, path=below) if is_refused else None
+    newest = segments[-1]
+    newest.open()
+    position = last_indexed_position(newest.file, newest.end)
+    if not _is_unreadable_old_batch(newest, position) or not profile.search_reads_old_batches:
+        return None
+    return LoadProblem(ProblemKind.START_BATCH_UNREADABLE, path=newest.file.path, byte_position=position)
+
+
+def _recovered(segments: Sequence[ServedSegment], partition: PartitionDirectory, stop: Stop) -> Iterator[ServedSegment]:
+    """Yield the segments that a broker checks, opened."""
+    for number, segment in enumerate(segments):
+        next_base = segments[number + 1].file.base_offset if number + 1 < len(segments) else None
+        is_from_recovery_point = next_base is None or next_base > (partition.recovery_point or 0)
+        if (is_unclean(stop) and is_from_recovery_point) or (is_copy(stop) and segment.file.index is None):
+            segment.open()
+            yield segment
+
+
+def _is_below_base(segment: ServedSegment) -> bool:
+    batch = next(iter(FileWalk(segment, 0)), None)
+    return batch is not None and batch.last_offset < segment.file.base_offset
+
+
+def _is_unreadable_old_batch(segment: ServedSegment, position: int) -> bool:
+    """Return True if there is a compressed batch of format 0 or 1 here, and its records cannot be read."""
+    batch = next(iter(FileWalk(segment, position)), None)
+    if batch is None or batch.magic > 1 or not batch.codec:
+        return False
+    try:
+        deque(read_records(segment.buffer, batch), maxlen=0)
+    except EvidenceError:
+        return True
+    return False
 
 
 def stop_of(directory: LogDirectory, stop: Stop | None) -> Stop:

@@ -17,6 +17,8 @@ class ProblemKind(StrEnum):
     START_BATCH_TOO_SMALL = auto()
     START_CONTROL_TYPE_UNKNOWN = auto()
     START_INDEX_GOES_BACK = auto()
+    START_BATCH_BELOW_SEGMENT = auto()
+    START_BATCH_UNREADABLE = auto()
     # The bytes of a batch or record.
     BATCH_UNREADABLE = auto()
     BATCH_TOO_SMALL = auto()
@@ -76,6 +78,10 @@ TEMPLATES: dict[ProblemKind, str] = {
     ProblemKind.START_BATCH_TOO_SMALL: f"{_NO_START}: a batch at byte {{byte_position}} of {{path}} has a size below the minimum",
     ProblemKind.START_CONTROL_TYPE_UNKNOWN: f"{_NO_START}: a control record of unknown type at byte {{byte_position}} of {{path}}",
     ProblemKind.START_INDEX_GOES_BACK: f"{_NO_START}: {{path}} has no .index, and its record offsets go back",
+    ProblemKind.START_BATCH_BELOW_SEGMENT: f"{_NO_START}: it checks {{path}}, whose first batch is below its base offset",
+    ProblemKind.START_BATCH_UNREADABLE: (
+        f"{_NO_START}: it looks for the log end from byte {{byte_position}} of {{path}} on, and cannot read the batch there"
+    ),
     ProblemKind.BATCH_UNREADABLE: "a batch cannot be read: {detail}",
     ProblemKind.BATCH_TOO_SMALL: "the size of a batch is below the minimum",
     ProblemKind.BATCH_SIZE_OVERFLOWS: "the size of a batch exceeds 32 bits with the fields before it",

@@ -13,7 +13,7 @@ from exhume.codecs.log_directory import LogDirectory, PartitionDirectory
 from exhume.findings import Findings
 from exhume.replay import load_findings
 from exhume.replay.broker_log import Stop, StrictLog
-from exhume.replay.broker_start import open_strictly, stop_of
+from exhume.replay.broker_start import open_strictly, start_problem, stop_of
 from exhume.replay.moment import cut_log
 from exhume.replay.offset_fetch import fetch_error
 from exhume.replay.partition_load import LoadOptions, PartitionLoad, load_fold_result, load_log, refused_load
@@ -85,6 +85,8 @@ def _load_directory(partitions: Sequence[PartitionDirectory], options: LoadOptio
         for partition, (log, load) in zip(partitions, done, strict=True)
     ]
     refused = next((log.refused for log in logs if log.refused), None)
+    if refused is None and not is_lenient:
+        refused = next(filter(None, (start_problem(each, profile, stop) for each in partitions)), None)
     if refused is not None and not is_lenient:
         return [refused_load(log, profile, refused) for log in logs]
     loads = []

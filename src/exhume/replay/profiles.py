@@ -49,6 +49,10 @@ class BrokerProfile:
     #: The answer to an OffsetFetch with `require_stable` for a partition with a pending commit: the release does not know it (version 7 of
     #: the request), it is `ignored`, or the partition is `refused`.
     require_stable: Literal["unknown", "ignored", "refused"] = "refused"
+    #: A recovery that meets a batch below the base offset of its segment ends the start of the broker (KAFKA-6264).
+    refuses_batch_below_segment: bool = True
+    #: The search for the log end reads the first record of a compressed batch of format 0 or 1.
+    search_reads_old_batches: bool = False
     #: Known defects that change the state, by Kafka's issue number or a few words without one.
     defects: tuple[str, ...] = ()
 

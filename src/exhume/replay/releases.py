@@ -61,6 +61,7 @@ def scala_spans() -> tuple[ScalaProfile, ...]:
             default_retention_minutes=_DAY_MINUTES,
             removed_by=frozenset(),
             rebalances_oversized_groups=False,
+            refuses_batch_below_segment=False,
             lists_fetched_offsets=False,
             require_stable="unknown",
             fetch_error_while_loading="NOT_COORDINATOR",
@@ -126,7 +127,13 @@ def scala_spans() -> tuple[ScalaProfile, ...]:
     then("0.11.0.1", "1.0.0", install="at_end", defects=("KAFKA-6287", "KAFKA-7286", "KAFKA-7467", "KAFKA-9065"))
     then("1.0.1", "1.0.2", keeps_memberless_protocol_type=True, defects=("KAFKA-7286", "KAFKA-7467", "KAFKA-9065"))
     then("1.1.0", "1.1.1", removed_by=frozenset({"topic_deletion", "group_deletion"}))
-    then("2.0.0", "2.0.0", default_retention_minutes=_WEEK_MINUTES, fetch_error_while_loading="COORDINATOR_LOAD_IN_PROGRESS")
+    then(
+        "2.0.0",
+        "2.0.0",
+        refuses_batch_below_segment=True,
+        default_retention_minutes=_WEEK_MINUTES,
+        fetch_error_while_loading="COORDINATOR_LOAD_IN_PROGRESS",
+    )
     then("2.0.1", "2.0.1", oversized_batch="grow", empty_control_batch_aborts=False, defects=("KAFKA-9065",))
     then(
         "2.1.0",
@@ -272,6 +279,7 @@ def java_spans() -> tuple[JavaProfile, ...]:
     then(
         "4.0.0",
         "4.0.0",
+        search_reads_old_batches=True,
         values=values_4_0,
         value_versions=_accepted(values_4_0),
         creating_types=consumer_4_0 | numbers(family="share", role=("group", "member")),

@@ -26,6 +26,8 @@ _OUTCOMES: Mapping[ProblemKind, Outcome] = {
     ProblemKind.START_BATCH_TOO_SMALL: "refused",
     ProblemKind.START_CONTROL_TYPE_UNKNOWN: "refused",
     ProblemKind.START_INDEX_GOES_BACK: "refused",
+    ProblemKind.START_BATCH_BELOW_SEGMENT: "refused",
+    ProblemKind.START_BATCH_UNREADABLE: "refused",
     ProblemKind.EMPTY_READ_STALLS: "stalled",
     ProblemKind.BATCH_BEYOND_BUFFER: "stalled",
     ProblemKind.GAP_AT_END: "not_shown",

@@ -22,7 +22,7 @@ from exhume.codecs.log_directory import Evidence, LogDirectory, PartitionDirecto
 from exhume.codecs.segment_reader import SegmentReader
 from exhume.findings import Finding, Findings
 from exhume.replay.broker_log import Stop, StrictLog, list_log
-from exhume.replay.broker_start import missing_index_findings, open_strictly
+from exhume.replay.broker_start import missing_index_findings, open_strictly, start_problem
 from exhume.replay.fold.plan import Part
 from exhume.replay.load_problems import LoadProblem
 from exhume.replay.local import load_partitions, state_of_loads
@@ -155,6 +155,9 @@ def _fold(job: Job, log: Log, work: Work) -> Iterator[MessageRow]:
 
     assert work.part is not None
     listed = list_log(log.partition, log.stop)
+    if start_problem(log.partition, job.options.profile, log.stop) is not None:
+        yield from _chunks(work, _FACTS, 0, pickle.dumps((work.way, None), protocol=5))
+        return
     # A start after an unclean stop verifies checksums, and so does salvage, also without `verify`.
     read = job.request.read.of_fold(verify=log.stop != "clean" or job.options.mode == "lenient")
     folded = fold_listed_part(listed, work.part, job.settings(listed), CompiledLoad(read), is_part=work.is_part)
