@@ -6,7 +6,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,19 +89,31 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Report:
     """The report about groups, topics, members and clients with hostile names."""
     directory = tmp_path_factory.mktemp("hostile")
     with PartitionWriter(directory / "log", 0) as partition:
-        for number, name in enumerate([*MARKUP, *NAMES]):
-            partition.append(_records(name, number), timestamp_ms=1_700_000_000_000 + number * 60_000)
-    return made(directory / "log", directory / "report.html", groups=(*MARKUP, *NAMES))
+        for number, group in enumerate(MARKUP):
+            names = [group, *NAMES[2 * number : 2 * number + 2]]
+            partition.append(_records(group, names), timestamp_ms=1_700_000_000_000 + number * 60_000)
+    return made(directory / "log", directory / "report.html", groups=tuple(MARKUP))
 
 
-def _records(name: str, number: int) -> list[tuple[bytes | None, bytes | None]]:
-    """A group with this name: its topic is partly owned, and its offset goes back."""
-    subscription = b"\x00\x01" + _array([_text(name)]) + b"\xff\xff\xff\xff" + _array([])
-    assignment = b"\x00\x01" + _array([_text(name) + _array([b"\x00\x00\x00\x00"])]) + b"\xff\xff\xff\xff"
-    member = {"member_id": name, "client_id": name, "client_host": name, "subscription": subscription, "assignment": assignment}
-    value = {"protocol_type": "consumer", "protocol": "range", "leader": name, "generation": 1, "members": [member]}
-    commits = [offset_commit(name, name, 0, offset, commit_timestamp_ms=1_700_000_000_000, metadata=name) for offset in (900 + number, 7)]
-    return [group_metadata(name, value), *commits]
+def _records(group: str, names: Sequence[str]) -> list[tuple[bytes | None, bytes | None]]:
+    """A group with members and topics of these names; an offset of each topic goes back."""
+    members = [
+        {"member_id": name, "client_id": name, "client_host": name, "subscription": _subscription(name), "assignment": _assignment(name)}
+        for name in names
+    ]
+    value = {"protocol_type": "consumer", "protocol": "range", "leader": names[0], "generation": 1, "members": members}
+    commits = [
+        offset_commit(group, name, 0, offset, commit_timestamp_ms=1_700_000_000_000, metadata=name) for name in names for offset in (900, 7)
+    ]
+    return [group_metadata(group, value), *commits]
+
+
+def _subscription(topic: str) -> bytes:
+    return b"\x00\x01" + _array([_text(topic)]) + b"\xff\xff\xff\xff" + _array([])
+
+
+def _assignment(topic: str) -> bytes:
+    return b"\x00\x01" + _array([_text(topic) + _array([b"\x00\x00\x00\x00"])]) + b"\xff\xff\xff\xff"
 
 
 def _text(text: str) -> bytes:

@@ -22,6 +22,7 @@ from exhume.replay.state_tables import OffsetRow
 from exhume.report.gather import DiagnosisRow, GroupTables, ReportTables, diagnosis_rows
 from exhume.report.marks import words
 from exhume.report.picture_data import time_range
+from exhume.report.pictures import letter_of
 
 #: The variables of a template, or of a part of it.
 Variables = Mapping[str, object]
@@ -184,7 +185,7 @@ def _grid(group: GroupTables) -> Variables | None:
         return None
     rows: list[AssignedPartitionRow] = group.assigned.to_pylist()
     members = dict.fromkeys(member for row in rows for member in (*row["actual"], *(row["expected"] or ())))
-    letters = {member: _letter(number) for number, member in enumerate(members)}
+    letters = {member: letter_of(number) for number, member in enumerate(members)}
     cells = [_cell(row, letters) for row in rows[:_MOST_CELLS]]
     return {
         "verdict": group.verdicts.to_pylist()[-1],
@@ -208,11 +209,6 @@ def _cell(row: AssignedPartitionRow, letters: Mapping[str, str]) -> Cell:
         "differences": [name.replace("_", " ") for name in row["differences"]],
         "is_different": row["expected"] is not None and row["expected"] != row["actual"],
     }
-
-
-def _letter(number: int) -> str:
-    """A, B, … Z, then A2, B2, …"""
-    return chr(ord("A") + number % 26) + (str(number // 26 + 1) if number >= 26 else "")
 
 
 def _plan(group: str, way: str, rows: Sequence[ResetPlanRow], text: str, sentences: Sequence[str]) -> Variables:

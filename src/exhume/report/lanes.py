@@ -1,7 +1,7 @@
 """Owners over time as bars: a lane for each partition of a topic, and few enough bars for a browser.
 
 A bar is an interval of `OWNERS`. If there are too many, short intervals of one lane that follow each other become one bar of the kind
-`many` with their number; long intervals stay as they are.
+`many` with their number and the owner of the longest one; long intervals stay as they are.
 """
 
 from __future__ import annotations
@@ -134,8 +134,15 @@ def _fewer(bars: dict[str, Int64s], most: int) -> dict[str, Int64s]:
     joined["to_record_offset"] = bars["to_record_offset"][last]
     joined["count"] = counts
     joined["kind"] = np.where(is_one, joined["kind"], _MANY)
-    joined["owner"] = np.where(is_one, joined["owner"], NONE)
+    joined["owner"] = bars["owner"][_longest(bars, counts)]
     return joined
+
+
+def _longest(bars: Mapping[str, Int64s], counts: Int64s) -> Int64s:
+    """The place of the longest bar of each run; runs have these numbers of bars."""
+    runs = np.repeat(np.arange(len(counts)), counts)
+    order = np.lexsort((bars["to_ms"] - bars["from_ms"], runs))
+    return order[np.cumsum(counts) - 1]
 
 
 def _starts(bars: Mapping[str, Int64s], step_ms: int) -> Int64s:

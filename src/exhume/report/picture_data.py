@@ -16,7 +16,7 @@ from exhume.report.positions import POINTS, Point, positions_over_time
 from exhume.report.strings import Strings
 
 #: The most bars and points of all pictures of a file together: some 7 MB.
-MOST_BARS, MOST_POINTS = 90_000, 60_000
+MOST_BARS, MOST_POINTS = 140_000, 50_000
 _JUMPS = "IC-16"
 
 

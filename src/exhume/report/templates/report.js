@@ -11,7 +11,7 @@ const COLOURS = ["#77aadd", "#eedd88", "#44bb99", "#ffaabb", "#bbcc33", "#99ddff
 const KIND_WORDS = {
   [ASSIGNED]: "owned", [REVOKING]: "being given up: no other member may have it yet", [AWAY]: "kept for a static member that is away",
   [EMPTY]: "no owner: the group has no member", [UNASSIGNED]: "no owner: not assigned", [REMOVED]: "no owner: the group is removed",
-  [UNKNOWN]: "not known", [OVERLAP]: "two owners at once", [MANY]: "many changes",
+  [UNKNOWN]: "not known", [OVERLAP]: "two owners at once", [MANY]: "many short intervals, in the colour of the longest",
 };
 const TEXTURES = 3, HEAD_PX = 50, POSITION_PX = 150, MOST_ROWS = 100, MOST_OPTIONS = 500;
 const text = (number) => (number < 0 ? "" : data.strings[number]);
@@ -58,8 +58,8 @@ const texture = (colour, kind) => {
   if (!swatches.has(key)) {
     const tile = el("canvas", { width: 8, height: 8 }), pen = tile.getContext("2d");
     pen.fillStyle = colour; pen.fillRect(0, 0, 8, 8);
-    pen.strokeStyle = pen.fillStyle = COLOURS.includes(colour) || kind === "cross" ? "rgba(20,24,30,.5)" : css("hatch"); pen.lineWidth = 1.6;
-    const lines = { stripes: [[-2, 2, 2, -2], [0, 8, 8, 0], [6, 10, 10, 6]], back: [[-2, 6, 2, 10], [0, 0, 8, 8], [6, -2, 10, 2]], cross: [[0, 8, 8, 0], [0, 0, 8, 8]] }[kind] ?? [];
+    pen.strokeStyle = pen.fillStyle = COLOURS.includes(colour) || kind === "cross" ? "rgba(20,24,30,.5)" : css("hatch"); pen.lineWidth = kind === "dense" ? 0.8 : 1.6;
+    const lines = { dense: [[1, 0, 1, 8], [3, 0, 3, 8], [5, 0, 5, 8], [7, 0, 7, 8]], stripes: [[-2, 2, 2, -2], [0, 8, 8, 0], [6, 10, 10, 6]], back: [[-2, 6, 2, 10], [0, 0, 8, 8], [6, -2, 10, 2]], cross: [[0, 8, 8, 0], [0, 0, 8, 8]] }[kind] ?? [];
     for (const [x, y, right, bottom] of lines) { pen.beginPath(); pen.moveTo(x, y); pen.lineTo(right, bottom); pen.stroke(); }
     if (kind === "dots") { pen.beginPath(); pen.arc(4, 4, 1.6, 0, 7); pen.fill(); }
     swatches.set(key, pen.createPattern(tile, "repeat"));
@@ -75,7 +75,7 @@ const kindFill = (kind, owner) => {
   if (kind === ASSIGNED) return ownerFill(owner);
   if (kind === REVOKING || kind === AWAY) return texture(COLOURS[owner % COLOURS.length], "back");
   if (kind === OVERLAP) return texture(css("fall"), "cross");
-  if (kind === MANY) return texture(css("busy"), "stripes");
+  if (kind === MANY) return owner < 0 ? texture(css("busy"), "stripes") : texture(COLOURS[owner % COLOURS.length], "dense");
   if (kind === REMOVED) return css("card");
   return texture(css("none"), kind === UNKNOWN ? "dots" : "stripes");
 };
@@ -272,8 +272,9 @@ class Picture {
     const { bars, owners } = this.group, owner = bars[OWNER][bar], kind = bars[KIND][bar];
     if (right - left < 16) return;
     pen.font = "600 11px system-ui, sans-serif"; pen.textBaseline = "middle"; pen.textAlign = "left";
-    let words = kind === MANY ? `${bars[COUNT][bar]}×` : owner < 0 ? "" : letter(owner);
-    if (owner >= 0 && right - left > 150) words = `${letter(owner)}  ${owners[owner]}`;
+    const isMany = kind === MANY;
+    let words = isMany ? `${bars[COUNT][bar]}×` : owner < 0 ? "" : letter(owner);
+    if (owner >= 0 && !isMany && right - left > 150) words = `${letter(owner)}  ${owners[owner]}`;
     if (owner < 0 && kind !== MANY && kind !== REMOVED && right - left > 90) words = kind === UNKNOWN ? "not known" : "no owner";
     if (!words) return;
     words = fit(pen, words, right - left - 8);
@@ -347,7 +348,7 @@ class Picture {
     if (!this.counts.has(owner)) {
       const { bars } = this.group, steps = [];
       bars[OWNER].forEach((each, bar) => {
-        if (each === owner) steps.push([bars[FROM][bar], 1], [bars[FROM][bar] + bars[LENGTH][bar], -1]);
+        if (each === owner && bars[KIND][bar] <= AWAY) steps.push([bars[FROM][bar], 1], [bars[FROM][bar] + bars[LENGTH][bar], -1]);
       });
       steps.sort((one, other) => one[0] - other[0]);
       const found = [];
@@ -499,7 +500,7 @@ class Picture {
     const from = bars[FROM][bar], to = from + bars[LENGTH][bar], end = bars[END_RECORD][bar];
     let words = owner >= 0 ? `${letter(owner)}  ${owners[owner]}` : KIND_WORDS[kind];
     if (kind === REVOKING || kind === AWAY) words += `, ${KIND_WORDS[kind]}`;
-    if (kind === MANY) words = `${plural(bars[COUNT][bar], "interval")}, too short to draw one by one`;
+    if (kind === MANY) words = `${plural(bars[COUNT][bar], "interval")}, too short to draw one by one${owner >= 0 ? `; the longest: ${letter(owner)} ${owners[owner]}` : ""}`;
     words += `\n${showTime(from)} to ${showTime(to)} (${duration(to - from)})`;
     words += `\nrecords ${bars[RECORD][bar]} to ${end < 0 ? "the end" : end}`;
     if (bars[EPOCH][bar] >= 0) words += `, generation or epoch ${bars[EPOCH][bar]}`;
