@@ -87,7 +87,7 @@ def lane(page: Page, number: int, share: float) -> tuple[float, float]:
     box = page.locator(".scroll").bounding_box()
     assert box is not None
     label = min(max(round((box["width"] - 2) * 0.2), 84), 210)
-    return box["x"] + 1 + label + share * (box["width"] - 2 - label), box["y"] + 1 + number * 22 + 11
+    return box["x"] + 1 + label + share * (box["width"] - 2 - label - 9), box["y"] + 1 + number * 22 + 11
 
 
 def test_pointing_at_a_lane_shows_the_row_of_owners(show: Open, night_shift: Report) -> None:

@@ -30,9 +30,11 @@ class OwnerNames:
 
 
 def name_of(row: OwnerRow) -> str:
-    """The instance, or else client and host, of the owner in this row."""
+    """The instance, or else client and host, of the owner in this row; the member id if the log has neither."""
     if row["group_instance_id"] is not None:
         return f"#{row['group_instance_id']}"
+    if row["client_id"] is None and row["client_host"] is None:
+        return row["member_id"] or "?"
     return f"{row['client_id'] or '?'}@{(row['client_host'] or '?').removeprefix('/')}"
 
 

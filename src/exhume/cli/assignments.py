@@ -9,7 +9,18 @@ from typing import Annotated
 import typer
 
 from exhume.cli.notes import note
-from exhume.cli.options import AtOffset, AtTime, CsvRaw, EvidencePaths, Groups, Output, OutputFile, OutputOption, TempDir, record_offsets
+from exhume.cli.options import (
+    AtOffset,
+    AtTime,
+    CsvRaw,
+    EvidencePaths,
+    Groups,
+    OutputFile,
+    PictureOutput,
+    PictureOutputOption,
+    TempDir,
+    record_offsets,
+)
 
 
 class AssignmentsTable(StrEnum):
@@ -80,7 +91,7 @@ def assignments_command(
     every: _Every = False,
     table: _Table = None,
     temp_dir: TempDir = None,
-    output: OutputOption = Output.table,
+    output: PictureOutputOption = PictureOutput.table,
     output_file: OutputFile = None,
     csv_raw: CsvRaw = False,
 ) -> None:
@@ -94,11 +105,15 @@ def assignments_command(
     """
     from exhume.analysis.assignment.verdicts import assignments_sentence
     from exhume.cli.groups import matched
+    from exhume.cli.picture import write_picture
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
+    from exhume.report.pictures import assignment_svg
 
     wanted = [table] if table is not None else list(AssignmentsTable) if groups else [AssignmentsTable.verdicts]
-    refuse_unfit([each.value for each in wanted] if len(wanted) > 1 else None, output=output, output_file=output_file, evidence=paths)
+    refuse_unfit(
+        [each.value for each in wanted] if len(wanted) > 1 else None, output=output.of_rows, output_file=output_file, evidence=paths
+    )
     with opened(paths, temp_dir=temp_dir) as topic:
         found = topic.assignments(
             groups=matched(topic, groups),
@@ -110,11 +125,14 @@ def assignments_command(
             every=every,
         )
         tables = {AssignmentsTable.verdicts: found.verdicts, AssignmentsTable.partitions: found.partitions}
-        if len(wanted) > 1:
-            render(tables, output=output, output_file=output_file, csv_raw=csv_raw, columns=_SHOWN, evidence=paths)
+        if output.is_picture:
+            title = "Expected against actual assignment"
+            write_picture(assignment_svg(found.partitions, title), title, output, output_file, paths)
+        elif len(wanted) > 1:
+            render(tables, output=output.of_rows, output_file=output_file, csv_raw=csv_raw, columns=_SHOWN, evidence=paths)
         else:
             columns = _SHOWN[wanted[0]]
-            render(tables[wanted[0]], output=output, output_file=output_file, csv_raw=csv_raw, columns=columns, evidence=paths)
-        if output is Output.table:
+            render(tables[wanted[0]], output=output.of_rows, output_file=output_file, csv_raw=csv_raw, columns=columns, evidence=paths)
+        if output is PictureOutput.table:
             note(assignments_sentence(found.verdicts))
         tell(topic.findings)

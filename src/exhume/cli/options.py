@@ -30,6 +30,29 @@ class Output(StrEnum):
 PEOPLE = (Output.table, Output.record)
 
 
+class PictureOutput(StrEnum):
+    """The format of an answer that can also be a picture, as SVG or as a page in HTML."""
+
+    table = "table"
+    record = "record"
+    json = "json"
+    jsonl = "jsonl"
+    csv = "csv"
+    parquet = "parquet"
+    svg = "svg"
+    html = "html"
+
+    @property
+    def is_picture(self) -> bool:
+        """True for a picture."""
+        return self in {PictureOutput.svg, PictureOutput.html}
+
+    @property
+    def of_rows(self) -> Output:
+        """The format for the rows of the answer; `table` for a picture."""
+        return Output.table if self.is_picture else Output(self.value)
+
+
 class ClockOption(StrEnum):
     """The time of a record: its append time, or the commit timestamp inside an offset commit."""
 
@@ -79,6 +102,10 @@ Include = Annotated[
 NoVerify = Annotated[bool, typer.Option("--no-verify", help="Do not check the checksums of batches.", rich_help_panel=LOADING)]
 
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="The format of the answer.", rich_help_panel=OUTPUT)]
+PictureOutputOption = Annotated[
+    PictureOutput,
+    typer.Option("--output", "-o", help="The format of the answer; svg and html are a picture.", rich_help_panel=OUTPUT),
+]
 OutputFile = Annotated[
     Path | None,
     typer.Option(

@@ -12,9 +12,9 @@ from exhume.cli.options import (
     CsvRaw,
     EvidencePaths,
     Groups,
-    Output,
     OutputFile,
-    OutputOption,
+    PictureOutput,
+    PictureOutputOption,
     TempDir,
     record_offsets,
     typed_name,
@@ -49,7 +49,7 @@ def owners_command(
     at_offset: AtOffset = None,
     at_time: AtTime = None,
     temp_dir: TempDir = None,
-    output: OutputOption = Output.table,
+    output: PictureOutputOption = PictureOutput.table,
     output_file: OutputFile = None,
     csv_raw: CsvRaw = False,
 ) -> None:
@@ -61,12 +61,18 @@ def owners_command(
     Example: exhume owners data/ --topic orders --partition 3 --at-time 2026-11-20T14:07Z
     """
     from exhume.cli.groups import matched
+    from exhume.cli.picture import write_picture
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
+    from exhume.report.pictures import owners_svg
 
-    refuse_unfit(None, output=output, output_file=output_file, evidence=paths)
+    refuse_unfit(None, output=output.of_rows, output_file=output_file, evidence=paths)
     offsets = record_offsets(at_offset, "--at-offset")
     with opened(paths, temp_dir=temp_dir) as evidence:
         answer = evidence.owners(groups=matched(evidence, groups), topic=topic, partition=partition, at_offset=offsets, at_time_ms=at_time)
-        render(answer, output=output, output_file=output_file, csv_raw=csv_raw, columns=_SHOWN, evidence=paths)
+        if output.is_picture:
+            title = f"Owners of {topic}" + ("" if partition is None else f"-{partition}")
+            write_picture(owners_svg(answer, title), title, output, output_file, paths)
+        else:
+            render(answer, output=output.of_rows, output_file=output_file, csv_raw=csv_raw, columns=_SHOWN, evidence=paths)
         tell(evidence.findings)

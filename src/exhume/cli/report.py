@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from exhume.cli.detector_options import (
@@ -43,8 +44,6 @@ def report_command(
 
     Example: exhume report data/ --group billing --output-file report.html
     """
-    from dataclasses import replace
-
     from exhume.cli.destination import open_destination, refuse_inside
     from exhume.cli.groups import matched
     from exhume.cli.run import opened, tell
@@ -55,7 +54,6 @@ def report_command(
     if output_file is not None:
         refuse_inside(Path(output_file), paths)
     request = ReportRequest(
-        groups=(),
         from_time_ms=from_time,
         to_time_ms=to_time,
         inputs=detector_inputs(end_offsets, start_offsets, topics_file, live, retention, offsets_partitions, release),

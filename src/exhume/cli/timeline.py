@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from exhume.cli.options import CsvRaw, EvidencePaths, Group, Output, OutputFile, OutputOption, TempDir
+from exhume.cli.options import CsvRaw, EvidencePaths, Group, OutputFile, PictureOutput, PictureOutputOption, TempDir
 
 
 class Lanes(StrEnum):
@@ -32,7 +32,7 @@ def timeline_command(
     ] = Lanes.partitions,
     scale: Annotated[Scale, typer.Option("--scale", help="The scale of the lanes: time, or one column for each change.")] = Scale.time,
     temp_dir: TempDir = None,
-    output: OutputOption = Output.table,
+    output: PictureOutputOption = PictureOutput.table,
     output_file: OutputFile = None,
     csv_raw: CsvRaw = False,
 ) -> None:
@@ -43,16 +43,21 @@ def timeline_command(
     Example: exhume timeline data/ --group billing
     """
     from exhume.cli.groups import the_one
+    from exhume.cli.picture import write_picture
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
     from exhume.cli.swimlanes import draw
+    from exhume.report.pictures import owners_svg
 
-    refuse_unfit(None, output=output, output_file=output_file, evidence=paths)
+    refuse_unfit(None, output=output.of_rows, output_file=output_file, evidence=paths)
     with opened(paths, temp_dir=temp_dir) as evidence:
         group = the_one(evidence, group)
         answer = evidence.owners(groups=[group])
-        if output is Output.table:
+        if output.is_picture:
+            title = f"Owners of the partitions of {group} over time"
+            write_picture(owners_svg(answer, title), title, output, output_file, paths)
+        elif output is PictureOutput.table:
             draw(answer, group, by_member=by is Lanes.members, by_changes=scale is Scale.changes, output_file=output_file, evidence=paths)
         else:
-            render(answer, output=output, output_file=output_file, csv_raw=csv_raw, evidence=paths)
+            render(answer, output=output.of_rows, output_file=output_file, csv_raw=csv_raw, evidence=paths)
         tell(evidence.findings)

@@ -34,9 +34,9 @@ def page(tables: ReportTables, command: Sequence[str]) -> str:
     return _rendered("report.html", {"data": pictures(tables), "command": command, **facts(tables)})
 
 
-def picture_page(title: str, picture: str, text: str) -> str:
-    """A page with one picture, which is SVG from `pictures`, and its description."""
-    return _rendered("picture.html", {"title": title, "picture": Markup(picture), "text": text, "data": None})  # noqa: S704
+def picture_page(title: str, svg: str) -> str:
+    """A page with one picture of `pictures`."""
+    return _rendered("picture.html", {"title": title, "picture": Markup(svg), "data": None})  # noqa: S704
 
 
 def _rendered(name: str, context: Mapping[str, Any]) -> str:

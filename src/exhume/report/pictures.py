@@ -99,7 +99,8 @@ def assignment_svg(partitions: pa.Table, title: str) -> str:
 
 
 def _svg(title: str, parts: Sequence[str], height: int) -> str:
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}" role="img" font-family="system-ui, DejaVu Sans, sans-serif">'
+    size = f'viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" font-family="system-ui, DejaVu Sans, sans-serif">'
     return "".join([head, f"<title>{_escaped(title)}</title>", _rect((0, 0, _WIDTH, height), _KINDS["page"]), *parts, "</svg>\n"])
 
 
@@ -126,7 +127,8 @@ def _swimlanes(lanes: Lanes, heading: str, top: int) -> tuple[list[str], int]:
         said = f"{name}; {show_time(from_ms)} to {show_time(to_ms)}; from record {record_offset}" + (
             f"; {count} intervals" if count > 1 else ""
         )
-        parts += _bar(x(from_ms), x(to_ms), top + _TOP + _LANE * lane_number, owner, kind, said)
+        width = max(x(to_ms) - x(from_ms), 0.6)
+        parts += _bar(x(from_ms), width, top + _TOP + _LANE * lane_number, owner=owner, kind=kind, said=said)
     legend = [(_COLOURS[at % len(_COLOURS)], letter_of(at), name) for at, name in enumerate(lanes.owners)]
     legend += [("#b32400" if kind == "overlap" else "#eff0f2", "", _MEANINGS[kind]) for kind in KINDS if kind in used and kind in _MEANINGS]
     drawn, below = _legend(legend, bottom + 10)
@@ -143,8 +145,7 @@ def _ticks(begin_ms: int, end_ms: int, x: Callable[[int], float], top: int, bott
             yield _text(x(time_ms), top + 40, words, "soft")
 
 
-def _bar(left: float, right: float, y: int, owner: int, kind: str, said: str) -> Iterator[str]:
-    width = max(right - left, 0.6)
+def _bar(left: float, width: float, y: int, *, owner: int, kind: str, said: str) -> Iterator[str]:
     if kind == "overlap":
         yield _rect((left, y + 1, width, _LANE - 3), _KINDS["overlap"], said)
     elif owner < 0:

@@ -151,8 +151,10 @@ class Picture {
     return pen;
   }
 
-  x(ms) { return this.label + ((ms - view.a) / (view.b - view.a)) * (this.width - this.label); }
-  ms(x) { return view.a + ((x - this.label) / (this.width - this.label)) * (view.b - view.a); }
+  // The room for time; signs at the end of the log need some pixels more.
+  get room() { return this.width - this.label - 9; }
+  x(ms) { return this.label + ((ms - view.a) / (view.b - view.a)) * this.room; }
+  ms(x) { return view.a + ((x - this.label) / this.room) * (view.b - view.a); }
 
   draw() {
     if (this.root.closest("section").hidden) return;
@@ -177,7 +179,7 @@ class Picture {
     let last = -9;
     for (const mark of this.group.marks) {
       if (mark[M_TIME] < view.a || mark[M_TIME] > view.b) continue;
-      const x = Math.min(this.x(mark[M_TIME]), width - 5);
+      const x = this.x(mark[M_TIME]);
       if (x - last < 2) continue;
       last = x;
       pen.fillStyle = mark[M_STORM] ? css("warn") : css("mark");
@@ -190,7 +192,7 @@ class Picture {
 
   drawTicks(pen, bottom, withText) {
     const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 15e3, 3e4, 6e4, 12e4, 3e5, 6e5, 9e5, 18e5, 36e5, 72e5, 108e5, 216e5, 432e5, 864e5, 1728e5, 6048e5, 2592e6, 7776e6, 31536e6];
-    const room = (view.b - view.a) / Math.max((this.width - this.label) / 110, 1);
+    const room = (view.b - view.a) / Math.max(this.room / 110, 1);
     const step = steps.find((each) => each >= room) ?? steps.at(-1) * Math.ceil(room / steps.at(-1));
     pen.strokeStyle = css("line"); pen.fillStyle = css("soft"); pen.lineWidth = 1;
     pen.font = "12px system-ui, sans-serif"; pen.textBaseline = "middle"; pen.textAlign = "left";
@@ -570,12 +572,12 @@ class Picture {
   hover(event) {
     const { offsetX: x, offsetY: y, currentTarget } = event;
     if (this.drag?.isPan) {
-      const moved = ((this.drag.x - x) / (this.width - this.label)) * (this.drag.b - this.drag.a);
+      const moved = ((this.drag.x - x) / this.room) * (this.drag.b - this.drag.a);
       setView(this.drag.a + moved, this.drag.b + moved);
       return;
     }
     if (x < this.label) { hideTip(); return; }
-    const ms = this.ms(x), slack = ((view.b - view.a) / (this.width - this.label)) * 6;
+    const ms = this.ms(x), slack = ((view.b - view.a) / this.room) * 6;
     let words;
     if (currentTarget === this.head) words = this.tellMarks(ms, slack);
     else if (currentTarget === this.position) { const at = this.pointAt(this.lane, ms, slack * 3); words = at < 0 ? "" : this.tellPoint(this.lane, at); }
