@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import threading
+import subprocess
+import sys
 import time
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -11,8 +13,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, OffsetAndMetadata, TopicParti
 from kafka.admin import NewTopic
 from kafka.errors import KafkaError
 
-from tests.patience import PATIENCE_SECONDS
-
+ROOT = Path(__file__).resolve().parents[2]
 GROUPS = ("billing", "audit", "x y", "gäste", "returns", "checkout")
 PARTITIONS = 3
 
@@ -38,34 +39,46 @@ def commit(server: str, group: str, rounds: int, *, first: int = 0, topic: str =
 
 
 class Committer:
-    """Commits for all groups, round after round, until the end of the `with` block; errors of a broker that restarts are skipped."""
+    """Commits for all groups, round after round, until the end of the `with` block; errors of a broker that restarts are skipped.
+
+    It is a process of its own: the client leaves connections open that failed.
+    """
 
     def __init__(self, server: str) -> None:
         self._server = server
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-        self.rounds = 0
-
-    def _run(self) -> None:
-        while not self._ended.is_set():
-            for group in GROUPS:
-                try:
-                    commit(self._server, group, 10, first=10 * self.rounds)
-                except KafkaError:
-                    time.sleep(0.5)
-            self.rounds += 1
+        self._process: subprocess.Popen[str] | None = None
 
     def wait_for(self, rounds: int) -> None:
         """Return after so many more rounds."""
-        end, wanted = time.monotonic() + PATIENCE_SECONDS, self.rounds + rounds
-        while self.rounds < wanted:
-            assert time.monotonic() < end
-            time.sleep(0.05)
+        assert self._process is not None
+        assert self._process.stdout is not None
+        for _ in range(rounds):
+            assert self._process.stdout.readline()
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        command = [sys.executable, "-m", "tests.brokers.committing", self._server]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._ended.set()
-        self._thread.join()
+        assert self._process is not None
+        self._process.kill()
+        self._process.communicate()
+
+
+def main(server: str) -> None:
+    """Commit until the process is killed, and print a line after each round."""
+    number = 0
+    while True:
+        for group in GROUPS:
+            try:
+                commit(server, group, 10, first=10 * number)
+            except KafkaError:
+                time.sleep(0.5)
+        number += 1
+        sys.stdout.write(f"{number}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -35,10 +35,10 @@ KILLS = int(os.environ.get("EXHUME_KILLS", "4"))
 
 
 @contextmanager
-def running(release: str, directory: Path, extra: str = "") -> Iterator[Broker]:
+def running(release: str, directory: Path, extra: Callable[[Broker], str] = lambda _: "") -> Iterator[Broker]:
     with Broker(release, directory, offsets_partitions=OFFSETS_PARTITIONS) as broker:
         with (directory / "server.properties").open("a") as settings:
-            settings.write(extra)
+            settings.write(extra(broker))
         broker.start()
         create_topic(server(broker))
         yield broker
@@ -159,7 +159,6 @@ def test_a_recorder_that_is_killed_has_no_gap_and_no_repeat(tmp_path: Path, comp
     assert [partition["gaps"] for partition in manifest["partitions"]] == [[]] * OFFSETS_PARTITIONS
     assert all(partition["missing_offsets"] == 0 for partition in manifest["partitions"])
     assert len(manifest["runs"]) == KILLS + 2
-    compared["bytes cut after kills", str(KILLS)] += sum(run["cut_bytes"] for run in manifest["runs"]) + 1
 
 
 def follow(place: str, evidence: Path, *options: str) -> subprocess.Popen[str]:

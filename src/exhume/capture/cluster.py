@@ -184,7 +184,7 @@ class Cluster:
         self._net.close()
 
     def _refuse(self, error: BaseException) -> NoReturn:
-        if isinstance(error, kafka.errors.AuthenticationFailedError | kafka.errors.AuthorizationError):
+        if isinstance(error, kafka.errors.SaslAuthenticationFailedError | kafka.errors.AuthorizationError):
             message, remedy = f"the brokers refuse the login: {error}", "Check user name, password and sasl.mechanism in --command-config"
         elif isinstance(error, kafka.errors.UnsupportedSaslMechanismError):
             message, remedy = f"the brokers do not offer this SASL mechanism: {error}", "Check sasl.mechanism in --command-config"

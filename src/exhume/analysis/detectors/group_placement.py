@@ -140,7 +140,7 @@ def find_live_differs(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
     for partition in case.partitions:
         for group in partition.groups:
             if group.group in listed:
-                yield from _live_differs(group, listed[group.group], has_transactions=partition.markers > 0)
+                yield from _live_differs(group, listed[group.group], inputs.listed_topics, has_transactions=partition.markers > 0)
                 group.forget()
     yield from _not_in_the_log(case, inputs, listed)
 
@@ -167,7 +167,9 @@ def _not_in_the_log(case: TopicCase, inputs: Inputs, listed: Mapping[str, Mappin
             yield _differs(log_context, f"the coordinator shows {some(shown)}, and the log has no record of the group", group=name)
 
 
-def _live_differs(group: GroupCase, live: Mapping[tuple[str, int], LiveOffset], *, has_transactions: bool) -> Iterator[Finding]:
+def _live_differs(
+    group: GroupCase, live: Mapping[tuple[str, int], LiveOffset], listed_topics: frozenset[str] | None, *, has_transactions: bool
+) -> Iterator[Finding]:
     for place, shown in live.items():
         key = group.keys.find(*place)
         if shown.committed_offset is None:
@@ -187,7 +189,10 @@ def _live_differs(group: GroupCase, live: Mapping[tuple[str, int], LiveOffset], 
             yield _differs(group, sentence, key, [key.holds])
     for key in group.keys:
         line = live.get((key.topic, key.partition))
-        is_shown = line is not None and line.committed_offset is not None
+        # A broker does not show the offsets of a topic that its client may not see.
+        is_shown = (line is not None and line.committed_offset is not None) or (
+            listed_topics is not None and key.topic not in listed_topics
+        )
         if key.holds is not None and not is_shown and not any(each.outcome == "open" for each in key.dropped):
             yield _differs(group, f"the coordinator shows no offset, and the log has {key.holds.committed_offset}", key, [key.holds])
 

@@ -47,6 +47,8 @@ class Inputs:
     start_offsets: Mapping[TopicPartition, int] | None = None
     topics: Sequence[Topic] | None = None
     live: Sequence[LiveOffset] | None = None
+    #: The only topics that the live listing can show: a broker hides the others from its client. None: all topics.
+    listed_topics: frozenset[str] | None = None
     retention_ms: int | None = None
     #: The release of the brokers that wrote the logs.
     release: str | None = None
@@ -73,12 +75,14 @@ class Inputs:
             found = [parse_offsets(text, path) for text, path in texts(name)]
             return {key: offset for one in found for key, offset in one.items()} if found else None
 
+        topics = captured_topics(directories)
         live = [line for text, path in texts(LIVE) for line in parse_live(text, path)]
         return replace(
             self,
             end_offsets=offsets(END_OFFSETS) if self.end_offsets is None else self.end_offsets,
             start_offsets=offsets(START_OFFSETS) if self.start_offsets is None else self.start_offsets,
-            topics=captured_topics(directories) if self.topics is None else self.topics,
+            topics=topics if self.topics is None else self.topics,
+            listed_topics=frozenset(topic.topic for topic in topics or ()) if self.live is None else self.listed_topics,
             live=(live or None) if self.live is None else self.live,
             retention_ms=captured[0].int_of("offsets_retention_ms") if self.retention_ms is None else self.retention_ms,
             offsets_partitions=captured[0].int_of("offsets_partitions") if self.offsets_partitions is None else self.offsets_partitions,
