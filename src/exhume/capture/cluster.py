@@ -98,7 +98,7 @@ class _LastProblem(logging.Handler):
         self.text: str | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        if record.name == "kafka.net.manager" and record.args and isinstance(record.args, tuple):
+        if str(record.msg).startswith("Connection failed") and record.args and isinstance(record.args, tuple):
             self.text = str(record.args[-1])
 
 
