@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from exhume.analysis.number_columns import NONE, Int64s
 from exhume.analysis.owner_names import OwnerNames
 from exhume.analysis.ownership import OwnerRow
-from exhume.escape import printable
 from exhume.int64 import LARGEST_INT64
 
 #: The kinds of bars by number. The first three have an owner.
@@ -37,7 +36,7 @@ class Lane(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """The lanes of one group.
+    """The lanes of one group, with names as the log has them.
 
     `owners` are names in the order in which they first owned a partition. `bars` are columns by name, sorted by lane and begin: numbers of
     lane and owner (-1: none), times, the kind by number, the first record offset and the one that ended it (-1: none), generation or epoch
@@ -59,7 +58,7 @@ def lanes_of(owners: pa.Table, most_bars: int) -> Lanes:
     names = _names(drawn)
     bars = _bars(drawn, lane, names)
     bars = _with_overlaps(drawn, _fewer(bars, most_bars), lane)
-    return Lanes(lanes, [printable(name) for name in dict.fromkeys(names.values())], bars, owners.num_rows - drawn.num_rows)
+    return Lanes(lanes, [*dict.fromkeys(names.values())], bars, owners.num_rows - drawn.num_rows)
 
 
 def _numbered_lanes(rows: pa.Table) -> tuple[Int64s, list[Lane]]:
@@ -69,7 +68,7 @@ def _numbered_lanes(rows: pa.Table) -> tuple[Int64s, list[Lane]]:
     begins = np.ones(len(numbers), dtype=bool)
     begins[1:] = (numbers[1:] != numbers[:-1]) | (partitions[1:] != partitions[:-1])
     first = np.flatnonzero(begins)
-    names = [printable(topic) for topic in topics.dictionary.to_pylist()]
+    names = topics.dictionary.to_pylist()
     return np.cumsum(begins) - 1, [{"topic": names[numbers[at]], "partition": int(partitions[at])} for at in first.tolist()]
 
 

@@ -33,17 +33,15 @@ def pictures(tables: ReportTables) -> Mapping[str, object]:
         moved = positions_over_time(group.history, by_producer_id=by_producer_id, jumps=jumps, most_points=MOST_POINTS // share)
         all_lanes = _with_positions(lanes, moved.points)
         end_offsets = tables.request.inputs.end_offsets or {}
-        raw = {(printable(topic), partition): end for (topic, partition), end in end_offsets.items()}
-        points = {(printable(topic), partition): own for (topic, partition), own in moved.points.items()}
         groups.append(
             {
                 "name": printable(group.group),
                 "lanes": [[strings.number(each["topic"]), each["partition"]] for each in all_lanes],
-                "owners": lanes.owners,
+                "owners": [printable(name) for name in lanes.owners],
                 "bars": _bar_rows(lanes, begin_ms),
-                "points": [_point_rows(points.get((each["topic"], each["partition"]), ()), strings, begin_ms) for each in all_lanes],
+                "points": [_point_rows(moved.points.get((each["topic"], each["partition"]), ()), strings, begin_ms) for each in all_lanes],
                 "marks": marks_of(group.rebalances, strings, begin_ms),
-                "ends": [raw.get((each["topic"], each["partition"])) for each in all_lanes],
+                "ends": [end_offsets.get((each["topic"], each["partition"])) for each in all_lanes],
                 "flags": [*_flags(tables.diagnosis, group, strings, begin_ms)],
                 "counted": moved.counted,
                 "without_effect": moved.without_effect,
@@ -79,7 +77,7 @@ def _ends(column: pa.ChunkedArray) -> list[int]:
 def _with_positions(lanes: Lanes, points: Iterable[tuple[str, int]]) -> list[Lane]:
     """The lanes with an owner, and those of partitions with commits alone."""
     known = {(each["topic"], each["partition"]) for each in lanes.lanes}
-    others: list[Lane] = [{"topic": printable(topic), "partition": partition} for topic, partition in sorted(points)]
+    others: list[Lane] = [{"topic": topic, "partition": partition} for topic, partition in sorted(points)]
     return lanes.lanes + [each for each in others if (each["topic"], each["partition"]) not in known]
 
 
