@@ -96,10 +96,12 @@ class _LastProblem(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.text: str | None = None
+        self.error: BaseException | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        if str(record.msg).startswith("Connection failed") and record.args and isinstance(record.args, tuple):
-            self.text = str(record.args[-1])
+        for error in record.args if isinstance(record.args, tuple) else ():
+            if isinstance(error, kafka.errors.KafkaError) and not isinstance(error, kafka.errors.KafkaTimeoutError):
+                self.error, self.text = error, str(error)
 
 
 class Cluster:
@@ -184,6 +186,8 @@ class Cluster:
         self._net.close()
 
     def _refuse(self, error: BaseException) -> NoReturn:
+        if isinstance(self._problem.error, kafka.errors.SaslAuthenticationFailedError | kafka.errors.UnsupportedSaslMechanismError):
+            error = self._problem.error
         if isinstance(error, kafka.errors.SaslAuthenticationFailedError | kafka.errors.AuthorizationError):
             message, remedy = f"the brokers refuse the login: {error}", "Check user name, password and sasl.mechanism in --command-config"
         elif isinstance(error, kafka.errors.UnsupportedSaslMechanismError):
