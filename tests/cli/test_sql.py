@@ -103,7 +103,7 @@ def test_the_shell_answers_completes_and_remembers(
     assert re.search(r"^records_read +BIGINT", shown.out, re.MULTILINE)
     assert "nothing" in shown.err
     assert "no command '.nonsense'" in shown.err
-    assert "Near by: fraud-scoring" in shown.err
+    assert "fraud-scoring?" in shown.err
     assert "+select count(*) as n\n" in history_file().read_text(encoding="utf-8")
 
 

@@ -13,6 +13,7 @@ from exhume.analysis.assignment.verdicts import ASSIGNMENT_VERDICTS
 from exhume.analysis.completeness import COMPLETENESS
 from exhume.analysis.detectors.headlines import DIAGNOSIS
 from exhume.analysis.diff import DIFF
+from exhume.analysis.evidence_files import EVIDENCE_FILES
 from exhume.analysis.explanation.page import EXPLANATION
 from exhume.analysis.forecast import FORECAST, TOMBSTONES
 from exhume.analysis.growth import COMPACTION, GROWTH
@@ -59,6 +60,7 @@ def table_schemas() -> dict[str, pa.Schema]:
         "transactions": TRANSACTIONS,
         "stable_offsets": STABLE_OFFSETS,
         **INSPECTION_TABLES,
+        "files": EVIDENCE_FILES,
         "batches": schemas.BATCHES,
         "records": schemas.RECORDS,
         "dump": DUMP,

@@ -60,6 +60,11 @@ class Answers:
         return self.topic.inspect()
 
     @cached_property
+    def files(self) -> pa.Table:
+        """The files with their digests."""
+        return self.topic.files()
+
+    @cached_property
     def assignments(self) -> AssignmentTables:
         """Expected against actual assignments."""
         return self.topic.assignments()
@@ -150,6 +155,7 @@ def _answer_views(answers: Answers) -> dict[str, View]:
     from exhume.analysis.assignment.differences import ASSIGNMENT_PARTITIONS
     from exhume.analysis.assignment.verdicts import ASSIGNMENT_VERDICTS
     from exhume.analysis.completeness import COMPLETENESS
+    from exhume.analysis.evidence_files import EVIDENCE_FILES
     from exhume.analysis.forecast import FORECAST, TOMBSTONES
     from exhume.analysis.growth import COMPACTION, GROWTH
     from exhume.analysis.inspection import INSPECTION_TABLES
@@ -163,6 +169,7 @@ def _answer_views(answers: Answers) -> dict[str, View]:
 
     made: Mapping[str, tuple[pa.Schema, Callable[[], pa.Table]]] = {
         **{name: (schema, inspected(name)) for name, schema in INSPECTION_TABLES.items()},
+        "files": (EVIDENCE_FILES, lambda: answers.files),
         "findings": (findings_table.SCHEMA, lambda: answers.findings),
         "groups_summary": (GROUP_SUMMARY, lambda: answers.groups_summary),
         "completeness": (COMPLETENESS, lambda: answers.completeness),
