@@ -85,6 +85,7 @@ COMMANDS = (
     "capture",
     "schema",
     "demo",
+    "completion",
     "lab list",
     "lab write",
 )

@@ -159,3 +159,17 @@ def test_a_torn_end_is_met_after_an_unclean_stop_alone_or_never(tmp_path: Path) 
     assert [(row["release"], row["stop"]) for row in found] == [
         (row["release"], row["stop"]) for row in checked if row["outcome"] == "aborted"
     ]
+
+
+def test_releases_that_load_alike_are_one_line(tmp_path: Path) -> None:
+    with PartitionWriter(tmp_path, 7) as log:
+        log.append([(encode_key(3, {"group": "carts"}), encode_value(3, 0, {"group_epoch": 1}))])
+
+    with exhume.open(tmp_path) as topic:
+        lines = load_matrix(topic.load_check(["3.3.2", "3.4.0", "3.4.1", "3.9.1-classic", "4.3.0"])).to_pylist()
+
+    assert [(line["release"], line["stop"], line["loaded"]) for line in lines] == [
+        ("3.3.2 to 3.4.0", "both", 0),
+        ("3.4.1 to 3.9.1-classic", "both", 1),
+        ("4.3.0", "both", 1),
+    ]

@@ -173,7 +173,39 @@ def load_matrix(checked: pa.Table) -> pa.Table:
             line["first_offsets_partition"] = row["offsets_partition"]
             line["first_record_offset"] = row["record_offset"]
             line["first_reason"] = f"{row['outcome']}: {row['reason']}"
-    return table_of(LOAD_MATRIX, lines.values())
+    return table_of(LOAD_MATRIX, _spans(list(lines.values())))
+
+
+def _spans(lines: Sequence[LoadMatrixRow]) -> list[LoadMatrixRow]:
+    """Join releases that follow one another and do the same to one line, `2.3.1 to 3.4.0`; equal results after both stops too."""
+    found: list[LoadMatrixRow] = []
+    by_release: dict[str, list[LoadMatrixRow]] = {}
+    for line in lines:
+        by_release.setdefault(line["release"], []).append(line)
+    ends: list[tuple[str, str]] = []
+    last: list[LoadMatrixRow] = []
+    for release, stops in by_release.items():
+        if len(stops) > 1 and all(_is_same(stops[0], stop) for stop in stops):
+            stops = [{**stops[0], "stop": "both"}]
+        if len(last) == len(stops) and all(
+            one["stop"] == other["stop"] and _is_same(one, other) for one, other in zip(last, stops, strict=True)
+        ):
+            ends[-1] = (ends[-1][0], release)
+        else:
+            ends.append((release, release))
+            last = stops
+            found += stops
+        first = ends[-1][0]
+        for line in last:
+            line["release"] = first if first == release else f"{first} to {release}"
+    return found
+
+
+def _is_same(one: LoadMatrixRow, other: LoadMatrixRow) -> bool:
+    """Return True if two loads differ in the release or the stop alone."""
+    apart = ("release", "stop", "first_reason")
+    reasons = [(line["first_reason"] or "").replace(line["release"].split(" to ")[-1], "") for line in (one, other)]
+    return reasons[0] == reasons[1] and all(one[name] == other[name] for name in LOAD_MATRIX.names if name not in apart)  # type: ignore[literal-required]
 
 
 def _line(row: LoadCheckRow) -> LoadMatrixRow:

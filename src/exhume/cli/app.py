@@ -45,7 +45,7 @@ _PANELS: dict[str, tuple[str, ...]] = {
     LOOK: ("triage", "inspect", "dump", "growth", "transactions", "state", "diff", "load-check", "releases"),
     EXPLAIN: ("diagnose", "explain", "why", "history", "rebalances", "timeline", "owners", "assignments", "expiry", "sql", "report"),
     REPAIR: ("reset-plan", "export"),
-    SET_UP: ("capture", "schema", "demo"),
+    SET_UP: ("capture", "schema", "demo", "completion"),
 }
 _COMMANDS = tuple(name for names in _PANELS.values() for name in names)
 #: The former name of `export`, for scripts.
@@ -152,6 +152,10 @@ def invoke(arguments: list[str]) -> int:
     from exhume.cli.destination import quiet_when_reader_leaves
 
     use_zone(None)
+    if "_EXHUME_COMPLETE" in os.environ:
+        completion: Any = import_module("typer.completion")
+        # The shells that `exhume completion` writes scripts for.
+        completion.completion_init()
     arguments = _expanded(arguments)
     WANTED.is_debug = False
     try:

@@ -23,22 +23,6 @@ from exhume.cli.options import (
 
 EXIT_DIFFERENT = 1
 
-_SHOWN = (
-    "table",
-    "change",
-    "group",
-    "member_id",
-    "topic",
-    "partition",
-    "key",
-    "column",
-    "before",
-    "after",
-    "before_record_offset",
-    "after_record_offset",
-)
-
-
 _FromOffset = Annotated[
     list[str] | None,
     typer.Option(
@@ -71,11 +55,13 @@ def diff_command(
 ) -> None:
     """Show the differences between two moments of a log, or between two copies.
 
-    Give one path and an earlier moment, or two paths without a moment. Each row has a value of a group, member, assignment or offset before
-    and after, and the records that set it. The exit code is 1 if there is a difference.
+    Give one path and an earlier moment, or two paths without a moment. Each row is a group, member, assignment or offset that was added
+    (+), removed (-) or changed (~): its value before and after, and the record that set it. json, jsonl, csv and parquet have a row for
+    each value. The exit code is 1 if there is a difference.
 
     Example: exhume diff data/ --from-time 2026-11-20T14:00Z --to-time 2026-11-20T15:00Z --group billing
     """
+    from exhume.analysis.diff_lines import diff_lines
     from exhume.cli.groups import matched
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
@@ -111,7 +97,8 @@ def diff_command(
         else:
             with opened(paths[1:], temp_dir=temp_dir, groups=groups) as other:
                 answer = topic.diff_with(other, release=release, groups=matched(topic, groups))
-        render(answer, output=output, output_file=output_file, csv_raw=csv_raw, columns=_SHOWN, evidence=paths)
+        shown = diff_lines(answer) if output is Output.table else answer
+        render(shown, output=output, output_file=output_file, csv_raw=csv_raw, evidence=paths)
         tell(topic.findings)
         if answer.num_rows:
             raise typer.Exit(EXIT_DIFFERENT)

@@ -21,9 +21,9 @@ from exhume.cli.tables import NULL, Column, Row, cells_of
 GAP_CELLS = 2
 #: The width that a sentence needs beside other columns; with less it has lines of its own below its row.
 READABLE_SENTENCE_CELLS = 36
-_LEAST_NAME_CELLS = 14
+_LEAST_NAME_CELLS = 12
 #: Words of exhume, such as `static_replacement`, are not cut: ids of members and topics are longer.
-_WHOLE_NAME_CELLS = 20
+_WHOLE_NAME_CELLS = 18
 #: The number of first columns that always stay: they name the row.
 _KEPT_COLUMNS = 3
 _LEGEND_CELLS = 240
@@ -69,7 +69,11 @@ def is_sentence(cells: Sequence[str | None]) -> bool:
     """Return True if these cells are sentences, which wrap between words."""
     found = [cell for cell in cells if cell is not None]
     long = [cell for cell in found if cells_of(cell) > READABLE_SENTENCE_CELLS]
-    return bool(long) and all(cell.count(" ") * 12 >= len(cell) and cell.count(", ") * 2 < cell.count(" ") for cell in long)
+    return (
+        bool(long)
+        and len(long) * 2 >= len(found)
+        and all(cell.count(" ") * 12 >= len(cell) and cell.count(", ") * 2 < cell.count(" ") for cell in long)
+    )
 
 
 def heading(column: Column) -> str:

@@ -13,20 +13,20 @@ _SHOWN = (
     "record_offset",
     "timestamp_ms",
     "type",
-    "member_id",
     "topic",
     "partition",
     "is_tombstone",
     "committed_offset",
     "committed_offset_delta",
+    "fate",
+    "ended_by_record_offset",
+    "member_id",
     "generation",
     "group_epoch",
     "owner_member_id",
     "committer",
     "committer_confidence",
     "transaction_outcome",
-    "fate",
-    "ended_by_record_offset",
 )
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from exhume.cli.options import EvidencePaths, LoadRelease, TempDir
+from exhume.escape import printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,35 +35,48 @@ def triage_command(paths: EvidencePaths, release: LoadRelease = None, temp_dir: 
     """
     from exhume.analysis.detectors.headlines import headlines, ranked
     from exhume.cli.findings_list import write_findings
-    from exhume.cli.notes import counted
+    from exhume.cli.progress import make_way
     from exhume.cli.run import EXIT_DAMAGE, opened, tell
-    from exhume.escape import printable
-
-    def show(line: str) -> None:
-        typer.echo(printable(line))
 
     with opened(paths, temp_dir=temp_dir, with_listing=True) as topic:
-        for line in _what_is_here(topic, release):
-            show(line)
+        here = list(_what_is_here(topic, release))
         found = topic.diagnose()
         loud = headlines(ranked(found.at_least("warn")))
         notes = headlines(ranked(found.at_least("info")))
-        show("")
+        make_way()
+        for line in here:
+            _show(line)
+        typer.echo()
         if loud.num_rows:
-            show(f"Headlines ({loud.num_rows})")
+            _show(f"Headlines ({loud.num_rows})")
             write_findings(loud)
         else:
-            more = f", {counted(notes.num_rows, 'note')}" if notes.num_rows else ""
-            show(f"No headline: nothing at warn or above{more}")
-            for row in notes.slice(0, _MOST_SENTENCES).to_pylist():
-                show(f"  {row['code']} {row['group'] or row['topic'] or ''}: {row['sentence']}".replace(" :", ":"))
-        show("")
-        show("Next")
+            for line in _notes(notes):
+                _show(line)
+        typer.echo()
+        _show("Next")
         for command in _next(paths, loud if loud.num_rows else notes):
-            show(f"  {command}")
+            # One line, so that it can be copied.
+            typer.echo(f"  {printable(command)}")
         tell(topic.findings)
         if len(found.at_least("incident")):
             raise typer.Exit(EXIT_DAMAGE)
+
+
+def _show(line: str) -> None:
+    """Print a line; on a terminal in lines of its width."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+    typer.echo("\n".join(textwrap.wrap(printable(line), max(width, 20), subsequent_indent="    ", drop_whitespace=True)))
+
+
+def _notes(notes: pa.Table) -> Iterator[str]:
+    from exhume.cli.notes import counted
+
+    more = f", {counted(notes.num_rows, 'note')}" if notes.num_rows else ""
+    yield f"No headline: nothing at warn or above{more}"
+    for row in notes.slice(0, _MOST_SENTENCES).to_pylist():
+        subject = row["group"] or row["topic"]
+        yield f"{row['code']}{f' {subject}' if subject else ''}: {row['sentence']}"
 
 
 def _what_is_here(topic: OffsetsTopic, release: str | None) -> Iterator[str]:
