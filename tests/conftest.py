@@ -26,6 +26,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # As in what a shell runs in the background: tests of interrupts, and the programs that they start, would never see one.
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        # As under nohup.
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if sys.platform == "linux":
         # Large pages would make the tables of each small log take tens of megabytes.
         ctypes.CDLL(None).prctl(_PR_SET_THP_DISABLE, 1, 0, 0, 0)

@@ -14,16 +14,22 @@ ROOMS = ("analysis", "cli", "spark", "topic", "replay")
 #: The modules of these rooms that take texts apart, and why: none of the texts is a sentence of exhume.
 PATTERNS = {
     "analysis/assignors/variants.py": "release numbers",
-    "analysis/detectors/identities.py": "client ids without the part that changes",
+    "analysis/detectors/name_patterns.py": "names without the parts that change",
+    "analysis/detectors/strangers.py": "the first words of client ids",
     "analysis/detectors/inputs.py": "lines of the files that a user gives: topic, partition, offset",
-    "analysis/detectors/renamed.py": "names of groups without the part that changes",
-    "analysis/detectors/volume.py": "names of groups without the parts that change",
     "analysis/explanation/sentences.py": "names that need no quotes",
     "analysis/reset_plan.py": "topic names that Kafka allows, and cells of a CSV file that need no quotes",
     "cli/destination.py": "names of partition directories",
-    "escape.py": "characters that a terminal would act on",
+    "cli/findings_list.py": "commands to paste, which stand on a line of their own",
+    "cli/fitting.py": "words of long texts, to wrap them",
+    "cli/panels.py": "defaults in the help of options",
+    "cli/sql.py": "words that a user types in the shell",
     "cli/options.py": "PARTITION:OFFSET on the command line",
     "replay/releases.py": "release numbers",
+    "replay/spark/session.py": "settings of Spark",
+    "topic/sql/database.py": "amounts of memory, and names of settings",
+    "topic/sql/pushdown.py": "conditions of a statement",
+    "topic/sql/questions.py": "statements that a user types",
 }
 #: Attributes and columns that hold sentences. `reason` holds a code in tables of owners and of holes, so it may be compared.
 SENTENCES = {"sentence", "message", "remedy", "not_excluded", "first_reason"}

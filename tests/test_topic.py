@@ -306,7 +306,7 @@ def test_a_graded_state_refuses_a_group_that_cannot_have_been_there(log: Path) -
         with pytest.raises(RequestError, match="no group 'c' in this state") as refused:
             topic.graded_state(groups=["c"])
         # Group b has a record after the moment only, and the log is whole: it was not there.
-        with pytest.raises(RequestError, match="no group 'b'"):
+        with pytest.raises(RequestError, match="group 'b' is not in this state"):
             topic.graded_state(groups=["b"], at_offset=1)
     assert refused.value.remedy == "The 2 names are: a, b"
 

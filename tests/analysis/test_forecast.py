@@ -129,7 +129,7 @@ def test_a_retention_is_read_in_every_unit(text: str, retention_ms: int) -> None
 
 def test_a_retention_without_a_known_unit_is_refused() -> None:
     with pytest.raises(RequestError, match="7d"):
-        parse_retention("1w")
+        parse_retention("1x")
 
 
 def test_the_command_takes_time_retention_and_release(log: Path, capsys: pytest.CaptureFixture[str]) -> None:

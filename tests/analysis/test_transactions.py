@@ -141,7 +141,7 @@ def test_the_command_shows_both_tables(tmp_path: Path, capsys: pytest.CaptureFix
 
     assert run(["transactions", str(tmp_path / "drill"), "--all", "--max-timeout", "1s"]) == 0
     shown = capsys.readouterr()
-    assert run(["transactions", str(tmp_path / "drill"), "--table", "partitions"]) == 0
+    assert run(["transactions", str(tmp_path / "drill"), "--table", "partitions", "--output", "jsonl"]) == 0
 
     assert "ABORT" in shown.out
     assert "2 transactions are open" in shown.err

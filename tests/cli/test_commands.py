@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from exhume.analysis.inspection import INSPECTION_TABLES
+from exhume.arrow_times import timed_schema
 from exhume.cli.app import command_line, run
 from exhume.cli.demo import DEMO_LOG
 from exhume.codecs.decoded_tables import DUMP
@@ -154,7 +155,7 @@ def test_damage_that_makes_an_answer_partial_is_exit_1_and_is_said_on_standard_e
         (("dump", DEMO, "--type", "banana"), "offset_commit"),
         (("dump", DEMO, "--from-offset", "-1"), "--from-offset"),
         (("dump", DEMO, "--from-offset", "x"), "--from-offset"),
-        (("dump", DEMO, "--from-time", "yesterday"), "ISO 8601"),
+        (("dump", DEMO, "--from-time", "someday"), "ISO 8601"),
         (("dump", DEMO, "--from-offset", "9", "--to-offset", "3"), "Swap the two values"),
         (("dump", DEMO, "--from-time", "2026-11-21", "--to-time", "2026-11-20"), "Swap the two values"),
         (("dump", DEMO, "--output", "yaml"), "'table', 'record', 'json', 'jsonl', 'csv', 'parquet'"),
@@ -369,7 +370,7 @@ def test_parquet_keeps_the_types_of_the_dump(ask: Ask, log: Path, tmp_path: Path
     table = pq.read_table(tmp_path / "dump.parquet")
 
     assert [(field.name, field.type) for field in table.schema if field.name not in {"key", "value"}] == [
-        (field.name, field.type) for field in DUMP if field.name not in {"key", "value"}
+        (field.name, field.type) for field in timed_schema(DUMP) if field.name not in {"key", "value"}
     ]
     assert json.loads(table["value"].to_pylist()[0])["committed_offset"] == 100
 
@@ -393,7 +394,6 @@ def test_a_csv_cell_that_a_spreadsheet_would_run_is_disarmed_unless_raw(ask: Ask
         ((), [0, 1, 2, 3, 4, 5]),
         (("--group", "billing"), [0, 2, 3]),
         (("--group", "billing", "--group", "audit"), [0, 1, 2, 3, 4]),
-        (("--group", "nobody"), []),
         (("--topic", "topic-1"), [1, 4]),
         (("--partition", "2"), [2]),
         (("--type", "group_metadata"), [3]),

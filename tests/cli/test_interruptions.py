@@ -187,7 +187,7 @@ def test_a_closed_standard_output_is_a_wrong_request(segment: Path) -> None:
 
 
 def test_colours_stay_off_where_nobody_watches(segment: Path) -> None:
-    any_colour: dict[str, Any] = {**os.environ, "FORCE_COLOR": "1", "CLICOLOR_FORCE": "1", "TERM": "xterm-256color"}
+    any_colour: dict[str, Any] = {**os.environ, "CLICOLOR_FORCE": "1", "TERM": "xterm-256color"}
     for arguments in (("inspect", segment.parent.parent), ("--help",), ("nonsense",)):
         done = subprocess.run(command(*arguments), capture_output=True, text=True, check=False, env=any_colour)
         assert "\x1b" not in done.stdout + done.stderr

@@ -25,7 +25,6 @@ from exhume.cli.limits import WANTED
 from exhume.cli.panels import EXPLAIN, LOOK, REPAIR, SET_UP, PanelCommand, PanelGroup, help_width
 from exhume.cli.run import Interrupted
 from exhume.cli.table_options import with_table_options
-from exhume.codecs.limits import LIMITS, limit_memory
 from exhume.errors import ExhumeError, RequestError
 from exhume.escape import printable
 from exhume.moments import use_zone
@@ -129,6 +128,8 @@ def main() -> None:
     without_pandas.keep_out()
     arguments = sys.argv[1:]
     if not {_EXPORT, "export"} & {*arguments[:1]}:
+        from exhume.codecs.limits import limit_memory
+
         # Java divides its memory by itself.
         limit_memory()
     code = run(arguments)
@@ -181,6 +182,8 @@ def _unexpected(error: Exception) -> int:
     if WANTED.is_debug:
         traceback.print_exception(error)
     if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
+        from exhume.codecs.limits import LIMITS
+
         limit = f" of {LIMITS.memory_bytes} bytes" if LIMITS.memory_bytes else ""
         typer.echo(
             f"exhume: the memory{limit} does not suffice. Raise --memory-limit, or ask about fewer partitions or one group at a time",

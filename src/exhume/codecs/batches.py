@@ -42,7 +42,7 @@ from exhume.errors import DecodeError, Underflow, UnknownVersion
 
 CrcStatus = Literal["ok", "mismatch", "not_checked", "unreadable"]
 TimestampType = Literal["NoTimestampType", "CreateTime", "LogAppendTime"]
-_MOST_INT32 = 0x7FFFFFFF
+_MOST_SIZE_BYTES = 0x7FFFFFFF
 EndReason = Literal["end", "short_tail", "cut_batch", "size_too_small", "bad_magic"]
 
 _LEGACY = struct.Struct(">qiIBB")
@@ -146,7 +146,7 @@ def end_reason(buffer: Buffer, position: int, end: int) -> EndReason | None:
 
 def overflows(buffer: Buffer, position: int) -> bool:
     """Return True if the size of the batch here, with its offset and size fields, exceeds 32 bits: Kafka throws where it reads records."""
-    return bool(_OFFSET_AND_SIZE.unpack_from(buffer, position)[1] > _MOST_INT32 - LOG_OVERHEAD)
+    return bool(_OFFSET_AND_SIZE.unpack_from(buffer, position)[1] > _MOST_SIZE_BYTES - LOG_OVERHEAD)
 
 
 def read_batch_header(buffer: Buffer, position: int) -> Batch:

@@ -52,30 +52,46 @@ def open_strictly(partition: PartitionDirectory, stop: Stop, load_buffer_bytes: 
     return log
 
 
-def start_problem(partition: PartitionDirectory, profile: BrokerProfile, stop: Stop) -> LoadProblem | None:
-    """Return the reason why a broker of this release, but not of every one, does not start on this log; None without one."""
+def start_problem(partition: PartitionDirectory, profile: BrokerProfile, stop: Stop, served: StrictLog | None = None) -> LoadProblem | None:
+    """Return the reason why a broker of this release, but not of every one, does not start on this log; None without one.
+
+    A log that is `served` already has the bytes of its segments.
+    """
     segments = list_log(partition, stop).segments
     if not segments:
         return None
     if is_unclean(stop) or is_copy(stop):
-        below = next((each.file.path for each in _recovered(segments, partition, stop) if _is_below_base(each)), None)
-        is_refused = below is not None and profile.refuses_batch_below_segment
-        return LoadProblem(ProblemKind.START_BATCH_BELOW_SEGMENT, path=below) if is_refused else None
+        recovered = _recovered(segments, partition, stop, served) if profile.refuses_batch_below_segment else ()
+        below = next((each.file.path for each in recovered if _is_below_base(each)), None)
+        return LoadProblem(ProblemKind.START_BATCH_BELOW_SEGMENT, path=below) if below is not None else None
+    if not profile.search_reads_old_batches:
+        return None
     newest = segments[-1]
-    newest.open()
+    _open(newest, served)
     position = last_indexed_position(newest.file, newest.end)
-    if not _is_unreadable_old_batch(newest, position) or not profile.search_reads_old_batches:
+    if not _is_unreadable_old_batch(newest, position):
         return None
     return LoadProblem(ProblemKind.START_BATCH_UNREADABLE, path=newest.file.path, byte_position=position)
 
 
-def _recovered(segments: Sequence[ServedSegment], partition: PartitionDirectory, stop: Stop) -> Iterator[ServedSegment]:
+def _open(segment: ServedSegment, served: StrictLog | None) -> None:
+    """Give a segment its bytes: those of the served log, or else of its file."""
+    opened = next((each for each in served.segments if each.file.path == segment.file.path), None) if served else None
+    if opened is None:
+        segment.open()
+    else:
+        segment.buffer, segment.end = opened.buffer, len(opened.buffer)
+
+
+def _recovered(
+    segments: Sequence[ServedSegment], partition: PartitionDirectory, stop: Stop, served: StrictLog | None
+) -> Iterator[ServedSegment]:
     """Yield the segments that a broker checks, opened."""
     for number, segment in enumerate(segments):
         next_base = segments[number + 1].file.base_offset if number + 1 < len(segments) else None
         is_from_recovery_point = next_base is None or next_base > (partition.recovery_point or 0)
         if (is_unclean(stop) and is_from_recovery_point) or (is_copy(stop) and segment.file.index is None):
-            segment.open()
+            _open(segment, served)
             yield segment
 
 

@@ -86,7 +86,8 @@ def _load_directory(partitions: Sequence[PartitionDirectory], options: LoadOptio
     ]
     refused = next((log.refused for log in logs if log.refused), None)
     if refused is None and not is_lenient:
-        refused = next(filter(None, (start_problem(each, profile, stop) for each in partitions)), None)
+        problems = (start_problem(each, profile, stop, log) for each, log in zip(partitions, logs, strict=True))
+        refused = next(filter(None, problems), None)
     if refused is not None and not is_lenient:
         return [refused_load(log, profile, refused) for log in logs]
     loads = []

@@ -100,6 +100,7 @@ def test_every_problem_that_ends_a_load_is_classified() -> None:
     ends = [kind for kind in ProblemKind if outcome_of(LoadProblem(kind)) in FAILED]
     not_about_order = {
         "batch_unreadable",
+        "batch_size_overflows",
         "batch_too_small",
         "magic_unknown",
         "control_batch_empty",

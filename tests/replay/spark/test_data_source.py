@@ -364,7 +364,7 @@ def test_a_place_without_evidence_fails_with_its_reason(source: SparkSession, tm
         ({"kind": "offset_commits"}, "the data source needs a path"),
         ({"path": "x", "colour": "red"}, "no option 'colour'"),
         ({"path": "x", "verify": "perhaps"}, "It takes `true` or `false`"),
-        ({"path": "x", "from_time": "yesterday"}, "is not a moment"),
+        ({"path": "x", "from_time": "someday"}, "is not a moment"),
         ({"path": "x", "kind": "batches", "groups": "g"}, "the kind batches takes no groups"),
         ({"path": "x", "kind": "offset_commit", "types": "1"}, "takes no types"),
         ({"path": "x", "replicas": "some"}, "`all` or `pick`"),

@@ -7,7 +7,7 @@ from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyHistory
 
 #: Fewer records may have come after the last commit of a group that is at work.
-_LEAST_LAG, _LEAST_RISES = 2, 3
+LEAST_LAG, _LEAST_RISES = 2, 3
 
 
 def lag_of(group: GroupCase, key: KeyHistory, inputs: Inputs, since_ms: int | None) -> int:
@@ -21,4 +21,4 @@ def lag_of(group: GroupCase, key: KeyHistory, inputs: Inputs, since_ms: int | No
     if reached is None:
         reached = group.log_context.sightings.reached_since(key.topic, key.partition, since_ms + 1)
     lag = 0 if reached is None else reached - key.last.committed_offset
-    return lag if lag >= max(_LEAST_LAG, _LEAST_RISES * (key.usual_rise or 0)) else 0
+    return lag if lag >= max(LEAST_LAG, _LEAST_RISES * (key.usual_rise or 0)) else 0

@@ -10,6 +10,7 @@ from exhume.analysis.detectors.commit_loops.columns import LEAST_REPEATS, KeyCol
 from exhume.analysis.detectors.commits import SameRun
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyHistory
+from exhume.analysis.detectors.lags import LEAST_LAG
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import MORE_NAMED, counted, finding, next_step, span, undecidable
 from exhume.analysis.detectors.steps import who
@@ -27,8 +28,6 @@ _SLOWEST_REPEAT_MS = 5 * MINUTE_MS
 _MISSED_RISES = 20
 #: At least this many other partitions of the topic rise in the same time.
 _RISING_OTHERS = 2
-#: Records after the offset, if the usual rise is not known.
-_LEAST_LAG = 2
 
 
 def find_stuck(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
@@ -100,7 +99,7 @@ def _is_steady(key: KeyHistory, run: SameRun) -> bool:
 
 def _records_after(group: GroupCase, key: KeyHistory, run: SameRun, inputs: Inputs) -> _Evidence | None:
     """Return the evidence of records after the offset; None if nothing shows them."""
-    least = max(_LEAST_LAG, 2 * (key.usual_rise or 0))
+    least = max(LEAST_LAG, 2 * (key.usual_rise or 0))
     end = (inputs.end_offsets or {}).get((key.topic, key.partition))
     if end is not None:
         lag = end - run.committed_offset

@@ -157,9 +157,14 @@ def _narrow(found: RecordConditions, pushed: Pushed, part: _Condition) -> None:
         case "offset" | "time_ms":
             (bound,) = part.values
             _bound(found, pushed, part.operator, _number(bound))
-        case "groups" | "topics" | "types" if is_choice:
-            names = [str(value) for value in part.values]
-            found[pushed] = _both(found.get(pushed), names)
+        case "types" if is_choice:
+            types = [str(value) for value in part.values]
+            earlier = found.get("types")
+            # A number and a name can be the same type: the condition chosen first narrows the reading.
+            if not earlier or {each.isdigit() for each in earlier} == {each.isdigit() for each in types}:
+                found["types"] = _both(earlier, types)
+        case "groups" | "topics" if is_choice:
+            found[pushed] = _both(found.get(pushed), [str(value) for value in part.values])
         case "partitions" | "offsets_partitions" if is_choice:
             found[pushed] = _both(found.get(pushed), [_number(value) for value in part.values])
 
