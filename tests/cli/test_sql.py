@@ -130,3 +130,9 @@ def test_a_file_whose_name_has_a_space_is_no_statement(tmp_path: Path, capsys: p
 
     assert "\n4\n" in _answer(capsys, str(log), "select count(*) as n from loads")
     assert [path.name for path in tmp_path.iterdir()] == ["my log"]
+
+
+def test_a_statement_may_be_longer_than_any_name_of_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    names = ", ".join(f"'group {number}'" for number in range(100))
+
+    assert "\n289\n" in _answer(capsys, DEMO_LOG, f"select count(*) as n from dump where group not in ({names})")

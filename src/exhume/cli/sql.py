@@ -62,5 +62,13 @@ def sql_command(
 def _split(arguments: list[str]) -> tuple[list[str], str | None]:
     """Return the places, and the statement if the last argument is one: it has a space, and is no file and no URI."""
     last = arguments[-1]
-    is_statement = len(arguments) > 1 and re.search(r"\s", last.strip()) and "://" not in last and not Path(last).exists()
+    is_statement = len(arguments) > 1 and re.search(r"\s", last.strip()) and "://" not in last and not _is_there(last)
     return (arguments[:-1], last) if is_statement else (arguments, None)
+
+
+def _is_there(place: str) -> bool:
+    try:
+        return Path(place).exists()
+    except OSError:
+        # A long statement is longer than any name of a file.
+        return False
