@@ -30,7 +30,7 @@ pytestmark = [
 ]
 
 OFFSETS_PARTITIONS = 4
-#: Kills of the flight recorder. The figures of a longer run are in docs/capture.md.
+#: Kills of the flight recorder. EXHUME_KILLS sets another number.
 KILLS = int(os.environ.get("EXHUME_KILLS", "4"))
 
 

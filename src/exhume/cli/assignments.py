@@ -51,7 +51,7 @@ _Expected = Annotated[
     str,
     typer.Option(
         "--expected",
-        metavar="topic",
+        metavar="NAME",
         help="The expected assignor: range, roundrobin, sticky, cooperative-sticky, uniform, simple; auto tries all.",
     ),
 ]

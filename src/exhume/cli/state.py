@@ -171,7 +171,7 @@ def state_command(
     release: LoadRelease = None,
     groups: Groups = None,
     table: Annotated[
-        str | None, typer.Option("--table", metavar="topic", help="Only this table, such as offsets, members or loads.", show_default=False)
+        str | None, typer.Option("--table", metavar="NAME", help="Only this table, such as offsets, members or loads.", show_default=False)
     ] = None,
     mode: Annotated[Mode, typer.Option("--mode", help="Load as the release does, or go on after records that it refuses.")] = Mode.strict,
     stop: Annotated[

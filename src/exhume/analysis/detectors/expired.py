@@ -290,13 +290,13 @@ def find_unsubscribed_topics(group: GroupCase, inputs: Inputs) -> Iterator[Findi
         newest_ms = max(key.holds.commit_timestamp_ms for key in keys if key.holds is not None)
         offsets = partitions_of(topic, [key.partition for key in keys])
         due = f"it is due from {show_time(newest_ms + retention_ms)} on, with a retention of {span(retention_ms)}"
-        behind = {key.partition: lag for key in keys if (lag := lag_of(group, key, inputs, newest_ms))}
+        lags = {key.partition: lag for key in keys if (lag := lag_of(group, key, inputs, newest_ms))}
         age = f"{span(now_ms - newest_ms)} after the commit"
         sentence = f"the group still has {offsets} {age}, although no member subscribes to the topic; {due}"
-        if behind:
-            sentence += f"; {counted(sum(behind.values()), 'record')} came after these offsets"
+        if lags:
+            sentence += f"; {counted(sum(lags.values()), 'record')} came after these offsets"
         found = _unsubscribed(group, sentence, keys, [key.holds for key in keys if key.holds is not None])
-        yield replace(found, severity="warn") if behind else found
+        yield replace(found, severity="warn") if lags else found
 
 
 def _unsubscribed(group: GroupCase, sentence: str, keys: Sequence[KeyHistory], evidence: Sequence[Proof]) -> Finding:

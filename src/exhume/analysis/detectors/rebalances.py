@@ -186,13 +186,13 @@ def _waited_for_leader(group: GroupCase) -> Iterator[Finding]:
 
 def _open(group: GroupCase, silence: Silence, before: Membership, inputs: Inputs) -> Iterator[Finding]:
     length = span(silence.length_ms)
-    behind = {f"{key.topic}-{key.partition}": lag for key in group.keys if (lag := lag_of(group, key, inputs, silence.from_timestamp_ms))}
-    if behind:
-        named = some([f"{name} {lag}" for name, lag in sorted(behind.items())])
+    lags = {f"{key.topic}-{key.partition}": lag for key in group.keys if (lag := lag_of(group, key, inputs, silence.from_timestamp_ms))}
+    if lags:
+        named = some([f"{name} {lag}" for name, lag in sorted(lags.items())])
         yield finding(
             "IC-18",
             f"the group has {counted(len(before.members), 'member')} and has committed nothing for {length} (usual interval"
-            f" {span(silence.usual_interval_ms)}), while {counted(len(behind), 'partition')} got records after its offsets: {named}",
+            f" {span(silence.usual_interval_ms)}), while {counted(len(lags), 'partition')} got records after its offsets: {named}",
             group,
             severity="warn",
             confidence="likely",

@@ -117,7 +117,7 @@ class SqlDatabase:
         self._error = self._error or error
 
     def _as_ours(self, error: Exception) -> BaseException:
-        """Return the error behind an error of DuckDB: its own words, or what a scan raised, also an interrupt."""
+        """Return the cause of an error of DuckDB: its own words, or the error of a scan, also an interrupt."""
         noted, self._error = self._error, None
         return RequestError(" ".join(str(error).split())) if noted is None else noted
 
