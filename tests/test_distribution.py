@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import sys
+import tomllib
 from pathlib import Path
 
 import yaml
@@ -51,3 +54,23 @@ def test_the_image_has_all_files_that_the_build_reads() -> None:
     assert kept == {"src", "kernel_build", "pyproject.toml", "setup.py", "constraints.txt", "README.md", "LICENSE"}
     assert all((ROOT / name).exists() for name in kept)
     assert "USER exhume" in (ROOT / "Dockerfile").read_text(encoding="utf-8")
+
+
+def _imported_packages() -> set[str]:
+    """The top names of all packages that exhume imports and Python does not bring."""
+    names = set()
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names.add(node.module.partition(".")[0])
+    return names - sys.stdlib_module_names - {"exhume"}
+
+
+def test_each_imported_package_is_a_dependency() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = [requirement for extra in project["optional-dependencies"].values() for requirement in extra]
+    declared = {re.split(r"[<>=\[; ]", requirement)[0].replace("-", "_") for requirement in [*project["dependencies"], *extras]}
+    # kafka-python installs `kafka`; Jinja2 installs and reexports MarkupSafe.
+    assert _imported_packages() == (declared - {"kafka_python"}) | {"kafka", "markupsafe"}

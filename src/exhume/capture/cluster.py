@@ -91,17 +91,20 @@ class Fetched:
 
 
 class _LastProblem(logging.Handler):
-    """Remembers the last failed connection: the library writes it to its log, and its errors do not name it."""
+    """Remembers the last failed connection and a refused login: the library writes them to its log, and its errors do not name them."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.text: str | None = None
-        self.error: BaseException | None = None
+        # The attempts after a refused login may run into the time limit, which says less.
+        self.refused_login: BaseException | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
         for error in record.args if isinstance(record.args, tuple) else ():
             if isinstance(error, kafka.errors.KafkaError) and not isinstance(error, kafka.errors.KafkaTimeoutError):
-                self.error, self.text = error, str(error)
+                self.text = str(error)
+                if isinstance(error, kafka.errors.SaslAuthenticationFailedError | kafka.errors.UnsupportedSaslMechanismError):
+                    self.refused_login = error
 
 
 class Cluster:
@@ -155,6 +158,7 @@ class Cluster:
 
     def _connect(self) -> None:
         given = self._properties
+        self._problem.refused_login = None
         settings: dict[str, Any] = {
             "bootstrap_servers": self._servers,
             "client_id": given.client_id or f"exhume-{__version__}",
@@ -186,8 +190,7 @@ class Cluster:
         self._net.close()
 
     def _refuse(self, error: BaseException) -> NoReturn:
-        if isinstance(self._problem.error, kafka.errors.SaslAuthenticationFailedError | kafka.errors.UnsupportedSaslMechanismError):
-            error = self._problem.error
+        error = self._problem.refused_login or error
         if isinstance(error, kafka.errors.SaslAuthenticationFailedError | kafka.errors.AuthorizationError):
             message, remedy = f"the brokers refuse the login: {error}", "Check user name, password and sasl.mechanism in --command-config"
         elif isinstance(error, kafka.errors.UnsupportedSaslMechanismError):
