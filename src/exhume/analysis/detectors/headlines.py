@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Literal
 
 import pyarrow as pa
@@ -116,9 +117,8 @@ def _rank(finding: Finding) -> tuple[object, ...]:
 def _causes(findings: Sequence[Finding]) -> dict[int, int]:
     """Return the place of the first cause of each consequence, by its place."""
     by_subject: dict[tuple[str, _Scope, object], list[int]] = {}
-    codes = {code for code, _, _ in _CONSEQUENCES}
     for place, finding in enumerate(findings):
-        own = next((code for code in codes if _is_of(finding.code, code)), None)
+        own = _cause_class(finding.code)
         if own is None or finding.confidence == "undecidable":
             continue
         for scope in ("group", "topic", "offsets_partition"):
@@ -140,14 +140,28 @@ def _possible_causes(
     place: int, findings: Sequence[Finding], by_subject: Mapping[tuple[str, _Scope, object], Sequence[int]]
 ) -> Iterator[int]:
     finding = findings[place]
-    for code, scope, consequences in _CONSEQUENCES:
-        if _is_of(finding.code, code) or not any(_is_of(finding.code, each) for each in consequences):
-            continue
+    for code, scope in _cause_classes(finding.code):
         subject = _subject(finding, scope)
         causes = by_subject.get((code, scope, subject), ()) if subject is not None else ()
         for cause in causes[:_MOST_CAUSES]:
             if _explains(findings[cause], finding):
                 yield cause
+
+
+@cache
+def _cause_class(code: str) -> str | None:
+    """Return the class of this code, if it may cause others."""
+    return next((cause for cause, _, _ in _CONSEQUENCES if _is_of(code, cause)), None)
+
+
+@cache
+def _cause_classes(code: str) -> list[tuple[str, _Scope]]:
+    """Return the classes that may cause a finding of this code, and what both must be about."""
+    return [
+        (cause, scope)
+        for cause, scope, consequences in _CONSEQUENCES
+        if not _is_of(code, cause) and any(_is_of(code, each) for each in consequences)
+    ]
 
 
 def _subject(finding: Finding, scope: _Scope) -> object:
