@@ -24,6 +24,7 @@ from exhume.analysis.forecast import FORECAST, TOMBSTONES
 from exhume.analysis.growth import COMPACTION, GROWTH
 from exhume.analysis.history import HISTORY
 from exhume.analysis.inspection import INSPECTION_TABLES
+from exhume.analysis.lag import LAG
 from exhume.analysis.load_check import LOAD_CHECK, load_matrix
 from exhume.analysis.ownership import OWNERS
 from exhume.analysis.rebalance_rows import REBALANCES
@@ -66,6 +67,7 @@ DOCUMENTED = {
     **{name: schema for name, schema in INSPECTION_TABLES.items() if name != "findings"},
     "completeness": COMPLETENESS,
     "diff": DIFF,
+    "lag": LAG,
     "history": HISTORY,
     "rebalances": REBALANCES,
     "owners": OWNERS,
@@ -112,6 +114,7 @@ def tables() -> Iterator[pa.Table]:
         yield from (reader.read_all() for reader in readers)
         yield from (topic.rebalances(), topic.owners(), topic.history(GROUP), topic.why(GROUP), topic.explain(GROUP))
         past = topic.state(at_time_ms=1_795_230_840_000)
+        yield topic.lag({("orders", 0): 11})
         yield from (past.loads, topic.completeness(past), topic.diff(from_time_ms=1_795_230_840_000))
         assignments = topic.assignments(every=True)
         yield from (assignments.verdicts, assignments.partitions)

@@ -37,6 +37,7 @@ from exhume.analysis.forecast import FORECAST, TOMBSTONES
 from exhume.analysis.growth import COMPACTION, GROWTH
 from exhume.analysis.history import HISTORY
 from exhume.analysis.inspection import INSPECTION_TABLES
+from exhume.analysis.lag import LAG
 from exhume.analysis.ownership import OWNERS
 from exhume.analysis.rebalance_rows import REBALANCES
 from exhume.analysis.reset_plan import RESET_PLAN, RESET_RECORDS
@@ -64,6 +65,7 @@ COMMANDS = (
     "inspect",
     "dump",
     "state",
+    "lag",
     "diff",
     "diagnose",
     "explain",
@@ -146,6 +148,7 @@ def _tables() -> str:
         "\n## State: `topic.state(…)`, `exhume state`\n",
         *(_schema(name, schema) for name, schema in SCHEMAS.items()),
         _schema("groups summary (`exhume state` for people)", GROUP_SUMMARY),
+        _schema("lag (`topic.lag(…)`, `exhume lag`, `exhume state --end-offsets`)", LAG),
         "\n## Moments: `topic.completeness(state)`, `topic.diff(…)`, `topic.history(…)`, `exhume diff`, `exhume history`\n",
         _schema("completeness", COMPLETENESS),
         _schema("diff", DIFF),

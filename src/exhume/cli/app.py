@@ -41,7 +41,7 @@ _UsageError: Any = typer.BadParameter.__base__
 
 #: The commands in the order of `--help`, by its parts; the function of `load-check` is `load_check.load_check_command`.
 _PANELS: dict[str, tuple[str, ...]] = {
-    LOOK: ("triage", "inspect", "dump", "growth", "transactions", "state", "diff", "load-check", "releases"),
+    LOOK: ("triage", "inspect", "dump", "growth", "transactions", "state", "lag", "diff", "load-check", "releases"),
     EXPLAIN: ("diagnose", "explain", "why", "history", "rebalances", "timeline", "owners", "assignments", "expiry", "sql", "report"),
     REPAIR: ("reset-plan", "export"),
     SET_UP: ("capture", "schema", "demo", "completion"),

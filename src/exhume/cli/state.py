@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from exhume.cli.detector_options import EndOffsets
+from exhume.cli.lag import SHOWN as LAG_COLUMNS
 from exhume.cli.notes import note
 from exhume.cli.options import (
     AtOffset,
@@ -111,6 +113,7 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
         "groups",
         "pending_partitions",
     ),
+    "lag": LAG_COLUMNS,
     "fetched_offsets": (
         "group",
         "topic",
@@ -186,6 +189,7 @@ def state_command(
     high_watermark: _HighWatermark = None,
     group_max_size: _GroupMaxSize = None,
     topics: TopicNamesFile = None,
+    end_offsets: EndOffsets = None,
     no_verify: NoVerify = False,
     temp_dir: TempDir = None,
     output: OutputOption = Output.table,
@@ -194,8 +198,8 @@ def state_command(
 ) -> None:
     """Show the state of a coordinator after it has loaded these logs.
 
-    Groups, members, assignments, committed and pending offsets, open transactions, and the outcome of each load. Without --table, json
-    gives one document with all tables by name.
+    Groups, members, assignments, committed and pending offsets, open transactions, and the outcome of each load. With --end-offsets also
+    the lag, as exhume lag shows it. Without --table, json gives one document with all tables by name.
 
     Example: exhume state data/ --release 2.8.2 --group billing
     """
@@ -205,7 +209,7 @@ def state_command(
     from exhume.replay.reading import LoadInputs
 
     settings = {"load_buffer_bytes": load_buffer_bytes, "high_watermark": high_watermark, "group_max_size": group_max_size}
-    refuse_unfit(_known_tables(table), output=output, output_file=output_file, evidence=paths)
+    refuse_unfit(_known_tables(table, with_lag=end_offsets is not None), output=output, output_file=output_file, evidence=paths)
     with opened(paths, temp_dir=temp_dir, verify=not no_verify) as topic:
         answer = topic.graded_state(
             release=release,
@@ -219,6 +223,7 @@ def state_command(
             at_time_ms=at_time,
             clock=clock.value if clock else None,
             grade_end=table == "completeness",
+            end_offsets=end_offsets,
         )
         if table is None and output is Output.table:
             _render_summary(answer, bool(groups), output_file, paths)
@@ -228,15 +233,19 @@ def state_command(
         tell(topic.findings)
 
 
-def _known_tables(table: str | None) -> list[str] | None:
+def _known_tables(table: str | None, *, with_lag: bool) -> list[str] | None:
     """The names of all tables; None where one of them is wanted.
 
     Raises:
-        RequestError: there is no such table.
+        RequestError: there is no such table, or the lag without end offsets.
     """
     from exhume.replay.state_tables import SCHEMAS
 
     names = [*SCHEMAS, "completeness", "findings"]
+    if with_lag:
+        names.append("lag")
+    elif table == "lag":
+        raise RequestError("the table lag needs end offsets", remedy="Give --end-offsets, or ask: exhume lag")
     if table is not None and table not in names:
         raise RequestError(f"no table {table!r}", remedy=did_you_mean(table, names))
     return names if table is None else None
@@ -260,6 +269,8 @@ def _render_summary(answer: GradedState, is_detailed: bool, output_file: Path | 
         columns[title] = _SUMMARY_COLUMNS
         shown[title] = summarize_groups(state)
         shown |= {name: state.tables[name] for name in ("open_transactions",) if state.tables[name].num_rows}
+    if answer.lag is not None:
+        shown["lag"] = answer.lag
     render(shown, output=Output.table, output_file=output_file, columns=columns, evidence=paths)
     if answer.completeness is not None:
         from exhume.analysis.completeness import completeness_sentence

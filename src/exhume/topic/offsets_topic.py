@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from exhume.analysis.forecast import Expiry
     from exhume.analysis.growth import Growth, GrowthBy
     from exhume.analysis.inspection import Inspection
+    from exhume.analysis.lag import EndOffsets
     from exhume.analysis.memberships import Membership
     from exhume.analysis.reset_plan import ResetPlan, TakenBack
     from exhume.analysis.transactions import Transactions
@@ -208,9 +209,12 @@ class OffsetsTopic:
         at_time_ms: Time | None = None,
         clock: Clock | None = None,
         grade_end: bool = False,
+        end_offsets: EndOffsets | PathOrUri | None = None,
         **options: Unpack[LoadKeywords],
     ) -> GradedState:
         """Return the tables of `state` by name, with `completeness` for a moment (with `grade_end` also for the end) and `findings`.
+
+        With `end_offsets`, as for `lag`, also its table `lag`.
 
         Raises:
             RequestError: as `state`; or one of `groups` does not exist, and cannot have existed: lists similar names.
@@ -218,7 +222,31 @@ class OffsetsTopic:
         from exhume.topic import states
 
         at = self._logs.moment(at_offset, at_time_ms, clock)
+        if end_offsets is not None:
+            return states.with_lag(self._logs, LoadRequest(**options), at, end_offsets, grade_end=grade_end)
         return states.load_graded(self._logs, LoadRequest(**options), at, grade_end=grade_end)
+
+    def lag(
+        self,
+        end_offsets: EndOffsets | PathOrUri | None = None,
+        *,
+        at_offset: AtOffset | None = None,
+        at_time_ms: Time | None = None,
+        clock: Clock | None = None,
+        **options: Unpack[LoadKeywords],
+    ) -> pa.Table:
+        """Return the lag of committed offsets and owned partitions with their consumers, as `lag.LAG`.
+
+        `end_offsets` are the end offsets of data topics by (topic, partition), or a file that `kafka-get-offsets.sh` printed; default: at
+        the end those of a capture, else none. The log itself has none: where one is not known, it is null, and so is the lag. End offsets
+        that are newer than the moment make the lag larger than it was then. Moments and `options` are as for `state`.
+
+        Raises:
+            RequestError: as `graded_state`; or the file cannot be read.
+        """
+        from exhume.topic import states
+
+        return states.with_lag(self._logs, LoadRequest(**options), self._logs.moment(at_offset, at_time_ms, clock), end_offsets)["lag"]
 
     def completeness(self, state: CoordinatorState) -> pa.Table:
         """Grade for each group how much of the state at its moment the log still shows, as `completeness.COMPLETENESS`."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from exhume.codecs.uris import PathOrUri
 from exhume.errors import RequestError, near_by
 from exhume.findings import Findings
 from exhume.replay.broker_log import Stop
@@ -26,23 +29,27 @@ from exhume.topic.retention import Retention
 
 if TYPE_CHECKING:
     from exhume.analysis.forecast import Expiry
+    from exhume.analysis.lag import EndOffsets
 
 
 class GradedState(Mapping[str, pa.Table]):
-    """The tables of a state by name; `findings`; and `completeness` if the state was graded."""
+    """The tables of a state by name; `findings`; `completeness` if the state was graded, and `lag` if end offsets were given."""
 
     def __init__(self, state: CoordinatorState, completeness: pa.Table | None, findings: Findings) -> None:
         self.state = state
         self.completeness = completeness
+        self.lag: pa.Table | None = None
         self._findings = findings
 
     def __getitem__(self, name: str) -> pa.Table:
         if name == "findings":
             return self._findings.to_table()
-        return self.completeness if name == "completeness" and self.completeness is not None else self.state.tables[name]
+        beside = {"completeness": self.completeness, "lag": self.lag}.get(name)
+        return self.state.tables[name] if beside is None else beside
 
     def __iter__(self) -> Iterator[str]:
-        return iter([*self.state.tables, "findings", *(() if self.completeness is None else ("completeness",))])
+        beside = {"lag": self.lag, "completeness": self.completeness}
+        return iter([*self.state.tables, "findings", *(name for name, table in beside.items() if table is not None)])
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -66,6 +73,25 @@ def load_with_findings(logs: TopicLogs, options: LoadOptions, names: TopicNames)
     logs.look_for_damage(options.mode, fast, options.stop)
     logs.findings.extend(state.findings)
     return state.only(options.groups) if options.groups is not None else state
+
+
+def with_lag(
+    logs: TopicLogs, request: LoadRequest, at: Moment | None, end_offsets: EndOffsets | PathOrUri | None, *, grade_end: bool = False
+) -> GradedState:
+    """Return the state of `load_graded` with its table `lag`. At the end, the end offsets of a capture are known.
+
+    Raises:
+        RequestError: as `load_graded`; or the file with end offsets cannot be read.
+    """
+    from exhume.analysis.detectors.inputs import Inputs, read_offsets_file
+    from exhume.analysis.lag import lag_of
+
+    ends = read_offsets_file(Path(end_offsets)) if isinstance(end_offsets, str | os.PathLike) else end_offsets
+    if ends is None and at is None:
+        ends = Inputs().with_captured(logs.evidence.log_directories).end_offsets
+    graded = load_graded(logs, request, at, grade_end=grade_end)
+    graded.lag = lag_of(graded.state, ends or {})
+    return graded
 
 
 def load_graded(logs: TopicLogs, request: LoadRequest, at: Moment | None, *, grade_end: bool) -> GradedState:

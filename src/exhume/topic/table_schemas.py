@@ -19,6 +19,7 @@ from exhume.analysis.forecast import FORECAST, TOMBSTONES
 from exhume.analysis.growth import COMPACTION, GROWTH
 from exhume.analysis.history import HISTORY
 from exhume.analysis.inspection import INSPECTION_TABLES
+from exhume.analysis.lag import LAG
 from exhume.analysis.ownership import OWNERS
 from exhume.analysis.rebalance_rows import REBALANCES
 from exhume.analysis.reset_plan import RESET_PLAN, RESET_RECORDS
@@ -42,6 +43,7 @@ def table_schemas() -> dict[str, pa.Schema]:
     return {
         **SCHEMAS,
         "groups_summary": GROUP_SUMMARY,
+        "lag": LAG,
         "completeness": COMPLETENESS,
         "diff": DIFF,
         "history": HISTORY,
