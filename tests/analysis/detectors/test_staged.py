@@ -19,10 +19,19 @@ def test_an_aborted_commit_never_took_effect(tmp_path: Path) -> None:
 
 
 def test_a_group_that_looks_as_if_it_had_never_committed(tmp_path: Path) -> None:
-    found = said(hit("IC-26", tmp_path, "aborted, without any other commit of the key"), "IC-26")
+    at_once = said(hit("IC-26", tmp_path / "at once", "aborted, without any other commit of the key"), "IC-26")
+    later = said(hit("IC-26", tmp_path / "later", "aborted, and no commit of the key in the hour after"), "IC-26")
+
+    assert (at_once.severity, later.severity) == ("info", "warn")
+    assert "as if the group had never committed" in at_once.sentence
+    assert "as if the group had never committed" in later.sentence
+
+
+def test_a_group_whose_transactions_are_aborted_one_after_the_other(tmp_path: Path) -> None:
+    found = said(hit("IC-26", tmp_path, "aborted, transaction after transaction"), "IC-26")
 
     assert found.severity == "warn"
-    assert "as if the group had never committed" in found.sentence
+    assert "1 partition with aborted transactions only since the last commit" in found.sentence
 
 
 def test_committed_transactions_are_no_finding(tmp_path: Path) -> None:

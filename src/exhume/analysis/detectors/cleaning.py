@@ -25,8 +25,8 @@ def find_compaction_stopped(case: TopicCase, inputs: Inputs) -> Iterator[Finding
     """The cleaner makes no progress in a partition.
 
     With a checkpoint of the cleaner: the first dirty segment is older than 24 hours, and more than half of the closed bytes are dirty.
-    Without one: at least five closed segments miss no offset, and more than 90 % of the bytes are superseded. The active segment does not
-    count: it is never compacted. The sentence names the cause, if the log shows it.
+    Without one: at least five closed segments miss no offset, the log is longer than 24 hours, and more than 90 % of the bytes are
+    superseded. The active segment does not count: it is never compacted. The sentence names the cause, if the log shows it.
     """
     if case.files is None:
         yield undecidable("IC-03", "the progress of the cleaner shows only in the files of the log, and they are not available")
@@ -74,14 +74,14 @@ def _stopped(
     log_context = partition.log_context
     closed = directory.read_segments[:-1]
     superseded = row["superseded_bytes"] / max(row["size_bytes"], 1)
+    first_ms, last_ms = row["first_dirty_timestamp_ms"], log_context.last_timestamp_ms
+    if first_ms is None or last_ms is None or last_ms - first_ms <= DAY_MS:
+        return
     if directory.cleaner_offset is None:
         if superseded <= _MOST_SUPERSEDED:
             return
         what = f"{counted(len(closed), 'closed segment')} were never compacted, and {superseded:.0%} of the log is superseded"
     else:
-        first_ms, last_ms = row["first_dirty_timestamp_ms"], log_context.last_timestamp_ms
-        if first_ms is None or last_ms is None or last_ms - first_ms <= DAY_MS:
-            return
         dirty = [segment for segment in closed if segment.base_offset >= directory.cleaner_offset]
         bytes_dirty, bytes_closed = sum(each.size_bytes for each in dirty), sum(each.size_bytes for each in closed)
         what = (

@@ -113,7 +113,8 @@ def find_shared_ids(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
     """Several applications use one group id, or one application uses it in several ways.
 
     IC-24a: members of one generation subscribe to sets of topics without a common topic, and no member subscribes to topics of both sets.
-    IC-24b: commits for a topic that no member subscribes to, while the group has members. IC-24c: the protocol, or the set of client ids,
+    IC-24b: commits for a topic that no member subscribes to, while the group has members; it is `info` unless such commits come three times
+    or more, over a minute or longer. IC-24c: the protocol, or the set of client ids,
     changes back and forth between two. IC-24d: commits again and again while the group has no members, and it has members at other times,
     as from a consumer with assign(). Commits that replication likely wrote do not count.
     """
@@ -171,6 +172,7 @@ def _foreign_commits(group: GroupCase) -> Iterator[Finding]:
             found.setdefault(topic, []).append((wanted.step, partition, last))
     for topic, listed in found.items():
         partitions = sorted(partition for _, partition, _ in listed)
+        is_habit = any(_is_habit(group, topic, partition) for partition in partitions)
         members = listed[0][0].members
         some = ", ".join(str(partition) for partition in partitions[:NAMED]) + (" …" if len(partitions) > NAMED else "")
         yield finding(
@@ -178,11 +180,21 @@ def _foreign_commits(group: GroupCase) -> Iterator[Finding]:
             f"the group committed offsets of {topic} ({counted(len(partitions), 'partition')}: {some}) while it had"
             f" {counted(len(members), 'member')}, and none of them subscribed to it",
             group,
+            severity="warn" if is_habit else "info",
+            confidence="likely" if is_habit else "possible",
             evidence=[listed[0][0], *(last for _, _, last in listed)],
             topic=topic,
             partition=partitions[0] if len(partitions) == 1 else None,
             not_excluded=("offsets that were copied from another cluster", "a subscription that had just changed"),
         )
+
+
+def _is_habit(group: GroupCase, topic: str, partition: int) -> bool:
+    """Return True if this partition was committed several times, over a minute or longer: not once, by a tool or on purpose."""
+    key = group.keys.find(topic, partition)
+    if key is None or key.last is None or key.last.timestamp_ms is None or key.first_timestamp_ms is None:
+        return False
+    return key.commits >= HABIT_MOMENTS and key.last.timestamp_ms - key.first_timestamp_ms >= HABIT_MS
 
 
 @dataclass(frozen=True, slots=True)

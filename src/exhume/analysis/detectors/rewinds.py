@@ -31,7 +31,8 @@ def find_rewinds_at_rebalances(group: GroupCase, inputs: Inputs) -> Iterator[Fin
 
     Soon means within five minutes, or within the longest rebalance timeout if that is less. The lower offset is not below the committed
     offset at which the previous owner started, so that owner could have had it in memory. The finding is likely if the lower offset was
-    committed before, or if the next commit is above the higher one again; otherwise possible.
+    committed before, or if the next commit is above the higher one again; otherwise possible. It is `info` if compaction removed the commits
+    at which the previous owner started, and the lower offset is below all that are left.
     """
     rewinds = group.keys.changed("rewind")
     if not len(rewinds):
@@ -79,6 +80,9 @@ def _rewind(group: GroupCase, key: KeyHistory, change: Change, handover: Handove
         not_excluded.append(
             f"commits in between that compaction removed: the log is complete from record {group.log_context.complete_from_offset} on"
         )
+    is_unknown = _is_start_unknown(group, key, change, handover)
+    if is_unknown:
+        not_excluded.append("an offset that the previous owner never had: compaction removed the commits at which it started")
     is_sure = (is_above_again or was_committed) and not not_excluded
     is_recovered = key.holds is not None and key.holds.committed_offset >= high
     again = f"; it has reached {high} again" if is_recovered else ""
@@ -91,7 +95,7 @@ def _rewind(group: GroupCase, key: KeyHistory, change: Change, handover: Handove
         sentence,
         key,
         log_context=group.log_context,
-        severity="warn" if is_recovered else "incident",
+        severity="info" if is_unknown else "warn" if is_recovered else "incident",
         confidence="likely" if is_sure else "possible",
         member_id=handover.owner.member_id if handover.owner is not None else None,
         evidence=[handover.previous_step, handover.step, change, *([following] if following is not None else [])],
@@ -100,6 +104,15 @@ def _rewind(group: GroupCase, key: KeyHistory, change: Change, handover: Handove
         if is_recovered
         else next_step("Plan the return to the higher offset", inputs, "reset-plan", "--group", group.group, "--before-rewind"),
     )
+
+
+def _is_start_unknown(group: GroupCase, key: KeyHistory, change: Change, handover: Handover) -> bool:
+    """Return True if nothing in the log shows that the previous owner started at this offset, or below it."""
+    assert change.before is not None
+    if change.value_at_step_before is not None or group.log_context.is_complete_at(handover.previous_step.record_offset):
+        return False
+    first = key.first_committed_offset
+    return change.commit.committed_offset < min(change.before.committed_offset, change.before.committed_offset if first is None else first)
 
 
 def _others_went_back(group: GroupCase, key: KeyHistory, change: Change, handover: Handover) -> bool:

@@ -12,14 +12,22 @@ from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, partitions_of, some, span
 from exhume.analysis.transaction_outcomes import is_late
+from exhume.durations import MINUTE_MS
 from exhume.findings import Finding, Severity
+
+#: A key without a commit for this time after an abort is a loss: a client repeats an aborted transaction within seconds.
+_LOST_MS = 10 * MINUTE_MS
+#: A key with an earlier commit is lost after so many aborts, over the same time: the last transaction before a shutdown is often aborted.
+_LEAST_ABORTS = 3
 
 
 def find_uncommitted(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
     """An ABORT marker dropped a transactional commit, or its transaction has no marker at the end of the log.
 
     While the transaction was open, fetches of stable offsets failed with UNSTABLE_OFFSET_COMMIT. If the key has no other commit, the group
-    looks as if it had never committed.
+    looks as if it had never committed. A client repeats an aborted transaction within seconds. So it is a warning if such a key is without a
+    commit for ten minutes after the abort, until the end of the log; or if three transactions or more, over ten minutes or longer, were
+    aborted after the last commit of the key.
     """
     by_topic: defaultdict[str, list[tuple[KeyHistory, Dropped]]] = defaultdict(list)
     for key in group.keys.with_dropped():
@@ -45,7 +53,27 @@ def _aborted(group: GroupCase, topic: str, found: Sequence[tuple[KeyHistory, Dro
     sentence = f"aborted transactions dropped {counted(len(found), 'commit')} for topic {topic}: {some(commits)}"
     if without:
         sentence += f"; {counted(len(without), 'partition')} without any other commit, as if the group had never committed"
-    return _finding(group, sentence, found, severity="warn" if without else "info")
+    repeated = [key for key in keys if key.last is not None and _is_repeated(_after_last_commit(key, found))]
+    if repeated:
+        sentence += f"; {counted(len(repeated), 'partition')} with aborted transactions only since the last commit"
+    is_lost = any(_is_lost(group, _after_last_commit(key, found)) for key in without)
+    return _finding(group, sentence, found, severity="warn" if is_lost or repeated else "info")
+
+
+def _after_last_commit(key: KeyHistory, found: Sequence[tuple[KeyHistory, Dropped]]) -> list[int]:
+    """Return the times of the aborted commits of this key after its last effective commit, in order."""
+    from_offset = -1 if key.last is None else key.last.settled_offset
+    those = (dropped.commit for other, dropped in found if other == key and dropped.commit.record_offset > from_offset)
+    return sorted(commit.timestamp_ms for commit in those if commit.timestamp_ms is not None)
+
+
+def _is_lost(group: GroupCase, times_ms: Sequence[int]) -> bool:
+    end_ms = group.log_context.last_timestamp_ms
+    return bool(times_ms) and end_ms is not None and end_ms - times_ms[0] >= _LOST_MS
+
+
+def _is_repeated(times_ms: Sequence[int]) -> bool:
+    return len(times_ms) >= _LEAST_ABORTS and times_ms[-1] - times_ms[0] >= _LOST_MS
 
 
 def _unstable(dropped: Dropped) -> str:
