@@ -31,8 +31,8 @@ def find_rewinds_at_rebalances(group: GroupCase, inputs: Inputs) -> Iterator[Fin
 
     Soon means within five minutes, or within the longest rebalance timeout if that is less. The lower offset is not below the committed
     offset at which the previous owner started, so that owner could have had it in memory. The finding is likely if the lower offset was
-    committed before, or if the next commit is above the higher one again; otherwise possible. It is `info` if compaction removed the commits
-    at which the previous owner started, and the lower offset is below all that are left.
+    committed before, or if the next commit is above the higher one again; otherwise possible. It is `info` if compaction removed the
+    commits at which the previous owner started, and the lower offset is below all that are left.
     """
     rewinds = group.keys.changed("rewind")
     if not len(rewinds):

@@ -25,8 +25,8 @@ def find_uncommitted(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # 
     """An ABORT marker dropped a transactional commit, or its transaction has no marker at the end of the log.
 
     While the transaction was open, fetches of stable offsets failed with UNSTABLE_OFFSET_COMMIT. If the key has no other commit, the group
-    looks as if it had never committed. A client repeats an aborted transaction within seconds. So it is a warning if such a key is without a
-    commit for ten minutes after the abort, until the end of the log; or if three transactions or more, over ten minutes or longer, were
+    looks as if it had never committed. A client repeats an aborted transaction within seconds. So it is a warning if such a key is without
+    a commit for ten minutes after the abort, until the end of the log; or if three transactions or more, over ten minutes or longer, were
     aborted after the last commit of the key.
     """
     by_topic: defaultdict[str, list[tuple[KeyHistory, Dropped]]] = defaultdict(list)
