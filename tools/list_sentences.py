@@ -14,6 +14,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -49,6 +50,7 @@ class _Module:
     tree: ast.Module
     constants: dict[str, ast.expr] = field(default_factory=dict)
     functions: dict[str, ast.FunctionDef] = field(default_factory=dict)
+    nodes: list[ast.AST] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for node in self.tree.body:
@@ -56,7 +58,8 @@ class _Module:
                 for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                     if isinstance(target, ast.Name):
                         self.constants[target.id] = node.value
-        for each in ast.walk(self.tree):
+        self.nodes.extend(ast.walk(self.tree))
+        for each in self.nodes:
             if isinstance(each, ast.FunctionDef):
                 self.functions.setdefault(each.name, each)
 
@@ -68,7 +71,12 @@ class _Module:
 def modules(places: Iterable[Path] = (SOURCES,)) -> list[_Module]:
     """Parse the Python files at these places, in order."""
     files = sorted({file for place in places for file in ([place] if place.is_file() else place.rglob("*.py"))})
-    return [_Module(file, ast.parse(file.read_text(encoding="utf-8"))) for file in files]
+    return [*map(_module, files)]
+
+
+@cache
+def _module(file: Path) -> _Module:
+    return _Module(file, ast.parse(file.read_text(encoding="utf-8")))
 
 
 def signatures(parsed: Iterable[_Module]) -> dict[str, dict[int | str, str]]:
@@ -76,7 +84,7 @@ def signatures(parsed: Iterable[_Module]) -> dict[str, dict[int | str, str]]:
     found: defaultdict[str, dict[int | str, str]] = defaultdict(dict)
     bases: dict[str, list[str]] = {}
     for module in parsed:
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.FunctionDef):
                 _add_parameters(found, module.key(node.name), node)
             elif isinstance(node, ast.ClassDef):
@@ -124,7 +132,7 @@ def _ancestors(name: str, bases: Mapping[str, list[str]]) -> Iterator[str]:
 def templates(module: _Module, known: _Known) -> list[tuple[int, str, str]]:
     """Return line, kind and text of each template of a module, in order, each once."""
     found: dict[tuple[str, str], int] = {}
-    for scope, call in _calls(module.tree, None):
+    for scope, call in _calls(module.tree):
         takes = known.get(module.key(_name_of(call.func))) or _FOREIGN.get(ast.unparse(call.func), {})
         given: list[tuple[int | str, ast.expr]] = [*enumerate(call.args), *((each.arg, each.value) for each in call.keywords if each.arg)]
         for place, value in given:
@@ -148,11 +156,15 @@ def _command(call: ast.Call) -> str:
     return f": exhume {' '.join([subcommand, 'PATH', *arguments])}"
 
 
-def _calls(node: ast.AST, scope: ast.FunctionDef | None) -> Iterator[tuple[ast.FunctionDef | None, ast.Call]]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.Call):
-            yield scope, child
-        yield from _calls(child, child if isinstance(child, ast.FunctionDef) else scope)
+def _calls(tree: ast.Module) -> Iterator[tuple[ast.FunctionDef | None, ast.Call]]:
+    """Yield each call with the function that contains it, in the order of the text."""
+    waiting: list[tuple[ast.AST, ast.FunctionDef | None]] = [(tree, None)]
+    while waiting:
+        node, scope = waiting.pop()
+        if isinstance(node, ast.Call):
+            yield scope, node
+        inner = node if isinstance(node, ast.FunctionDef) else scope
+        waiting += [(child, inner) for child in reversed([*ast.iter_child_nodes(node)])]
 
 
 def _name_of(function: ast.expr) -> str:

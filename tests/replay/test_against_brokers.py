@@ -235,6 +235,7 @@ def test_every_generation_that_a_probe_found_is_compared_or_its_group_could_not_
 # --- What the page says
 
 
+@pytest.mark.slow
 def test_the_page_has_the_figures_of_the_bundled_logs() -> None:
     assert_page_is_current("bundled", corpus.BUNDLED)
 

@@ -8,6 +8,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 from exhume import _kernels
 from tests.patience import PATIENCE_SECONDS
 
@@ -34,6 +36,7 @@ def test_machine_code_is_that_of_the_sources() -> None:
     assert done.stdout.strip() == _kernels.SOURCES, "the kernels have changed since they were compiled: run `make test` or `make demo`"
 
 
+@pytest.mark.slow
 def test_the_text_of_kernels_gives_the_same_results() -> None:
     tests = ["test_texts.py", "test_records_like.py", "test_json_texts.py", "test_plain_json.py"]
     tests += ["../../cli/test_lines.py", "../../replay/fold/test_keys.py"]
