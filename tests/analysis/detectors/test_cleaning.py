@@ -193,6 +193,14 @@ def test_aborts_before_it_do_not_hide_an_open_transaction(tmp_path: Path) -> Non
     assert "producer 42 (epoch 4) is open since record 600, and idle for 2 h: there is no stable offset for etl in-4" in found.sentence
 
 
+def test_the_offsets_of_an_open_transaction_are_in_the_order_of_their_names(tmp_path: Path) -> None:
+    """The order in which a log is read is not the same for all readers."""
+    staged = [f"{n} d0 03:00 [T pid=42 ep=3] OC {name} = 5" for n, name in enumerate(("web in-10", "web in-9", "etl out-0", "etl in-4"))]
+    found = said(Story("\n".join([*staged, "4 d0 06:00 OC other in-0 = 6"])).findings(tmp_path), "IC-08")
+
+    assert "no stable offset for etl in-4, etl out-0, web in-9, web in-10, and" in found.sentence
+
+
 def test_a_marker_of_a_replaced_coordinator_of_the_same_producer_is_found(tmp_path: Path) -> None:
     found = said(hit("IC-08", tmp_path, "a replaced coordinator still writes markers"), "IC-08")
 

@@ -144,12 +144,13 @@ def _producer(marker: LateMarker) -> int:
 def _hanging(partition: PartitionCase, transaction: TransactionCase, idle_ms: int, inputs: Inputs) -> Finding:
     log_context = partition.log_context
     first, producer = transaction.first_record_offset, transaction.producer_id
-    keys = [
-        f"{key.group} {key.topic}-{key.partition}"
+    staged = sorted(
+        (key.group, key.topic, key.partition)
         for group in partition.groups
         for key in group.keys.with_dropped()
         if any(each.outcome == "open" and each.commit.producer_id == producer for each in key.dropped)
-    ]
+    )
+    keys = [f"{group} {topic}-{number}" for group, topic, number in staged]
     named = ", ".join(keys[:NAMED]) + (f" and {len(keys) - NAMED} more" if len(keys) > NAMED else "")
     stable = f"there is no stable offset for {named}, and " if named else ""
     number = log_context.offsets_partition
