@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import exhume
 from exhume.cli.demo import DEMO_LOG
 from exhume.codecs.annotation import ANNOTATION, AnnotationRow, annotate
+from exhume.codecs.batch_writer import NewRecord, encode_batch
 from exhume.codecs.batches import BatchWalk
 from exhume.codecs.record_types import COMMIT, encode_key, encode_value
 from exhume.codecs.records import read_records
@@ -144,8 +145,6 @@ def test_inside_a_compressed_batch_bytes_are_shown_without_a_place_in_the_file(t
 
 
 def test_headers_of_a_record_are_part_of_its_frame(tmp_path: Path) -> None:
-    from exhume.codecs.batch_writer import NewRecord, encode_batch
-
     record = NewRecord(0, 0, *COMMITTED, headers=[("trace", b"\x01"), ("none", None)])
     with PartitionWriter(tmp_path, 0) as partition:
         partition.append_bytes(encode_batch([record], base_offset=0), 0, 0)
@@ -252,11 +251,17 @@ def test_every_row_says_where_it_comes_from(tmp_path: Path) -> None:
     assert {(row["offsets_partition"], row["path"], row["record_offset"]) for row in rows} == {(0, str(log), 0)}
 
 
+def test_batches_whose_records_no_kernel_splits_are_annotated_too(tmp_path: Path) -> None:
+    records = [NewRecord(number, 5, *COMMITTED, headers=[("h", b"1")] if number % 2 else []) for number in range(4)]
+    log = log_of(tmp_path, [COMMITTED])
+    log.write_bytes(b"".join(encode_batch([record], base_offset=record.offset) for record in records))
+
+    assert {row["record_offset"] for row in rows_of(log)} == {0, 1, 2, 3}
+
+
 @examples(60)
 @given(key=st.none() | st.binary(max_size=40), value=st.none() | st.binary(max_size=60), magic=st.sampled_from([0, 1, 2]))
 def test_any_key_and_any_value_are_covered(key: bytes | None, value: bytes | None, magic: int) -> None:
-    from exhume.codecs.batch_writer import NewRecord, encode_batch
-
     data = encode_batch([NewRecord(5, 0, key, value)], base_offset=5, magic=magic)
     [batch] = BatchWalk(data)
     [record] = read_records(data, batch)

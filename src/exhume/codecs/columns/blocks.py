@@ -37,7 +37,7 @@ def readable(buffer: Buffer) -> Bytes:
     return content
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Block:
     """Batches of one segment that follow one another.
 
