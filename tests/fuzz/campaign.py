@@ -2,9 +2,10 @@
 
     python -m tests.fuzz.campaign --minutes 5 --seed 7 --directory build/fuzz
 
-Each reader gets inputs that are changed with respect to its format, and inputs that Atheris chooses by coverage where it is installed.
-Inputs that reach new code stay in DIRECTORY/corpus/<reader>, minimised crashes in DIRECTORY/crashes/<reader>. The counts are printed at
-the end; the exit code is 1 if anything crashed.
+First, damaged logs are asked questions by several ways to read them, for a fifth of the time (`tests.fuzz.answers`): a log whose answers
+differ is kept in DIRECTORY/crashes/answers. Then each reader gets inputs that are changed with respect to its format, and inputs that
+Atheris chooses by coverage where it is installed. Inputs that reach new code stay in DIRECTORY/corpus/<reader>, minimised crashes in
+DIRECTORY/crashes/<reader>. The counts are printed at the end; the exit code is 1 if anything crashed.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ import os
 import re
 import resource
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from collections import Counter
@@ -29,14 +32,20 @@ from pathlib import Path
 from random import Random
 
 from exhume.errors import ExhumeError
+from exhume.replay.releases import all_spans
+from tests.fuzz.answers import differences, questions, shown, words_of
 from tests.fuzz.entries import ENTRIES, Entry, check, corpus_of
-from tests.fuzz.mutations import edited
+from tests.fuzz.mutations import edited, segments_of
+from tests.fuzz.runner import write_example
+from tests.judges import corpus
 
 #: An input that takes longer than this is a hang. It is processor time: a busy machine is none.
 HANG_SECONDS = 20
 #: The address space that inputs may take besides what the process has at its start.
 BUDGET_BYTES = 1 << 30
 _ROUND_INPUTS = 2000
+#: The questions to one damaged log.
+_QUESTIONS = 10
 
 
 class Hang(Exception):
@@ -89,6 +98,24 @@ class Campaign:
         path.write_bytes(small)
         path.with_suffix(".txt").write_text("".join(traceback.format_exception(error)))
         sys.stdout.write(f"crash of {name}: {place}\n  {path} ({len(small)} bytes)\n")
+
+    def compare_answers(self, end: float) -> None:
+        """Ask damaged logs some questions by every way to read them, until this time."""
+        random, sources = Random(self.seed), segments_of(corpus.BUNDLED)
+        spans = all_spans()
+        while time.monotonic() < end:
+            number = random.randrange(1 << 32)
+            kept = self.directory / "crashes" / "answers" / str(number)
+            with tempfile.TemporaryDirectory() as made:
+                directory = Path(made, "data")
+                write_example(Random(number), sources, directory)
+                asked = questions(words_of(directory, random), [random.choice(spans).release])
+                some = dict(random.sample(sorted(asked.items()), _QUESTIONS))
+                for question, way, expected, found in differences(directory, some, self.counts):
+                    sys.stdout.write(f"{kept}: {question}, by {way}: {shown(expected, found)}\n")
+                    if kept not in self.crashes:
+                        self.crashes.append(kept)
+                        shutil.copytree(directory, kept)
 
 
 def minimised(data: bytes, still_fails: Callable[[bytes], bool]) -> bytes:
@@ -176,7 +203,9 @@ def guided(campaign: Campaign, names: Sequence[str], seconds: int) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a campaign and print its counts. Returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=5, help="how long to run; half of it by coverage, if Atheris is installed")
+    parser.add_argument(
+        "--minutes", type=float, default=5, help="how long to run; half of the inputs are chosen by coverage, if Atheris is installed"
+    )
     parser.add_argument("--seed", type=int, default=None, help="a number; default: a fresh one, which is printed")
     parser.add_argument("--directory", type=Path, default=Path("build/fuzz"), help="where corpus and crashes are kept")
     parser.add_argument("--entry", action="append", choices=list(ENTRIES), help="only this reader; repeatable")
@@ -188,7 +217,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sys.stdout.write(f"seed {campaign.seed}\n")
     signal.signal(signal.SIGVTALRM, _hang)
     is_guided = not asked.unguided and importlib.util.find_spec("atheris") is not None
-    seconds = asked.minutes * 60 / (2 if is_guided else 1)
+    minutes = asked.minutes
+    if asked.entry is None and asked.inputs is None:
+        campaign.compare_answers(time.monotonic() + minutes * 60 / 5)
+        minutes *= 4 / 5
+    seconds = minutes * 60 / (2 if is_guided else 1)
     if is_guided:
         guided(campaign, names, int(seconds / len(names)))
     _limit_memory()
