@@ -18,7 +18,7 @@ from exhume.codecs.log_directory import discover
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.errors import RequestError
 from exhume.findings import Findings
-from exhume.fixtures import scenarios
+from exhume.fixtures import incidents, scenarios
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone
 from exhume.fixtures.story import Story
 from exhume.topic import OffsetsTopic
@@ -79,6 +79,29 @@ def test_every_sentence_about_a_real_group_rests_on_records_that_are_there(data:
         assert {row["group"] for row in rows} == {group}
         assert [section for section in ("what_it_is", "state", "next") if section not in {row["section"] for row in rows}] == []
         assert all(row["sentence"] and row["confidence"] in ("proof", "likely", "possible", "undecidable") for row in rows)
+
+
+#: The sections about rebalances, the state and missing records tell these without a code.
+_TOLD_ELSEWHERE = {"IC-04", "IC-36", "load_aborted"}
+
+
+@pytest.mark.parametrize("data", REPLICAS[::4])
+def test_a_page_has_every_finding_about_its_group(data: Path) -> None:
+    with exhume.open(data) as topic:
+        for group in groups_of(topic)[:4]:
+            page = "\n".join(row["sentence"] for row in topic.explain(group).to_pylist())
+            found = {each.code for each in topic.diagnose(groups=[group]).at_least("warn") if each.group == group}
+            assert not {code for code in found - _TOLD_ELSEWHERE if f"({code})" not in page}
+
+
+@pytest.mark.parametrize("code", ["IC-06e", "IC-21", "IC-25", "IC-12"])
+def test_a_page_has_findings_that_need_more_than_the_group(code: str, tmp_path: Path) -> None:
+    written = incidents.write(code, tmp_path / "drill")
+    with exhume.open([*written.data_directories]) as topic:
+        [group, *_] = [finding.group for finding in topic.diagnose().at_least("warn") if finding.code == code and finding.group]
+        page = "\n".join(row["sentence"] for row in topic.explain(group).to_pylist())
+
+    assert f"({code})" in page
 
 
 @pytest.mark.parametrize("data", REPLICAS[::4])

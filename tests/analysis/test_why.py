@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from exhume.codecs.batch_writer import NewRecord, encode_batch
 from exhume.codecs.embedded import encode_subscription
 from exhume.codecs.record_types import ABORT, COMMIT, encode_key, encode_value
 from exhume.errors import RequestError
+from exhume.fixtures import incidents
 from exhume.fixtures.log_writer import KeyValue, PartitionWriter, group_metadata, offset_commit, tombstone
 from exhume.replay import expiry
 from tests.judges import corpus
@@ -463,3 +465,40 @@ def test_the_command_answers_for_one_key(tmp_path: Path, capsys: pytest.CaptureF
     assert run(["why", str(tmp_path / "data"), *options]) == 0
     (answer,) = json.loads(capsys.readouterr().out)
     assert (answer["code"], answer["records"]) == ("expired", [0, 1])
+
+
+def test_what_expired_and_began_anew_says_so(tmp_path: Path) -> None:
+    written = incidents.write("IC-01", tmp_path / "drill")
+    with exhume.open([*written.data_directories]) as topic:
+        answers = {(row["topic"], row["partition"]): row for row in topic.why("pay").to_pylist()}
+
+    own, offset = answers[None, None], answers["orders", 0]
+    assert codes(answers)["orders", 0] == ("there", "proof")
+    assert "; it began anew: record 106 of 2024-01-15 18:06:12.000Z removed the group of record 103; likely: " in own["sentence"]
+    assert "offset 310 was committed by record 108" in offset["sentence"]
+    assert "; it began anew: record 104 of 2024-01-15 18:06:12.000Z removed offset 5000 of record 101; likely: " in offset["sentence"]
+    assert offset["records"] == [108, 101, 104]
+    assert "a request" in offset["not_excluded"]
+
+
+def test_what_was_deleted_and_came_back_says_so(tmp_path: Path) -> None:
+    commit = partial(offset_commit, "pay", "t", 0)
+    with PartitionWriter(tmp_path / "data", 0) as partition:
+        partition.append([commit(500, commit_timestamp_ms=T0_MS)], timestamp_ms=T0_MS)
+        for number in (1, 2):
+            time_ms = T0_MS + number * 60_000
+            partition.append([tombstone(commit(500, commit_timestamp_ms=T0_MS))], timestamp_ms=time_ms)
+            partition.append([commit(number, commit_timestamp_ms=time_ms)], timestamp_ms=time_ms + 1000)
+    with exhume.open(tmp_path / "data") as topic:
+        [answer] = topic.why("pay", topic="t").to_pylist()
+
+    assert answer["is_there"]
+    assert "offset 2 was committed by record 4" in answer["sentence"]
+    assert "removed offset 1 of record 2 (2 removals in all)" in answer["sentence"]
+    assert answer["records"][:3] == [4, 2, 3]
+
+
+def test_a_key_that_was_never_removed_did_not_begin_anew() -> None:
+    answers = story("2.8.2-expiry", "cron-report", release="2.8.2", retention_ms=60_000)
+
+    assert not any("began anew" in row["sentence"] for row in answers.values())

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from exhume.fixtures.incidents import write
 from tests.analysis.detectors.story import Story
 from tests.cli.conftest import Ask
 
@@ -126,3 +127,32 @@ def test_all_codes_are_listed_without_a_log(ask: Ask) -> None:
 
     assert code == 0
     assert "IC-29   Committed offset below the start of its topic partition (needs --start-offsets)" in out.splitlines()
+
+
+def test_a_partition_that_a_release_does_not_load_is_an_incident(ask: Ask, tmp_path: Path) -> None:
+    """`state` and `diagnose` say the same about a record that the coordinator refuses."""
+    written = write("IC-09", tmp_path / "drill")
+    place = written.data_directories[0]
+
+    code, shown, _ = ask("diagnose", place, "--output", "jsonl")
+    found = [row for row in map(json.loads, shown.splitlines()) if row["code"] == "load_aborted"]
+    _, state, told = ask("state", place, "--output", "json", "--table", "loads")
+    aborted = [row for row in json.loads(state) if row["outcome"] == "aborted"]
+
+    assert code == 1
+    assert aborted
+    assert [(row["offsets_partition"], row["first_record_offset"]) for row in found] == [
+        (row["offsets_partition"], row["record_offset"]) for row in aborted
+    ]
+    assert all(row["severity"] == "incident" and row["sentence"].startswith("a broker of 4.4.0 does not load this") for row in found)
+    assert "does not load this partition" in told
+
+
+def test_the_release_of_the_brokers_decides_what_is_not_loaded(ask: Ask, tmp_path: Path) -> None:
+    written = write("IC-09", tmp_path / "drill")
+
+    _, shown, _ = ask("diagnose", written.data_directories[0], "--release", "2.8.2", "--output", "jsonl")
+
+    assert [row["sentence"].partition(":")[0] for row in map(json.loads, shown.splitlines()) if row["code"] == "load_aborted"] == [
+        "a broker of 2.8.2 does not load this partition"
+    ]

@@ -7,7 +7,8 @@ log has lost the deciding records, the answer is undecidable and says why.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -30,7 +31,7 @@ class WhyRow(OfLog):
 
     `records` are record offsets, in the order of the sentence. `confidence` is that of findings. `code`:
 
-    there             the coordinator has it
+    there             the coordinator has it; the sentence says so if it was removed before and began anew
     pending           only a commit of an open transaction
     aborted           only commits of aborted transactions
     expired           a tombstone at a time when it was due
@@ -193,7 +194,7 @@ def _why_offset(known: _Known, topic: str, partition: int) -> _Answer:
         group_type = next((row["group_type"] for row in known.held["groups"]), None)
         if known.profile.coordinator == "java" and group_type in (None, "share"):
             return _offset_has_no_group(held, group_type)
-        return _offset_is_there(held, pending, _find(known.now, topic, partition))
+        return _began_anew(known, _offset_is_there(held, pending, _find(known.now, topic, partition)), rows, held["record_offset"])
     lost = _lost_by_load(known, rows)
     if lost is not None:
         return lost
@@ -224,6 +225,30 @@ def _offset_is_there(held: _Row, pending: _Row | None, forecast: _Row | None) ->
     if forecast is not None and forecast["is_past_due"]:
         sentence += f"; it is past due: the next run of the expiry task removes it ({forecast['reason']})"
     return _Answer("there", "proof", sentence, records, is_there=True)
+
+
+def _began_anew(known: _Known, answer: _Answer, rows: Sequence[_Row], record_offset: int) -> _Answer:
+    """Add to this answer the last removal before this record, if the log has one: what is there now began after it."""
+    before = sorted((row for row in rows if row["fate"] not in NEVER_COUNTED), key=lambda row: int(row["record_offset"]))
+    ends = [
+        (value, tombstone)
+        for value, tombstone in pairwise(row for row in before if row["record_offset"] < record_offset)
+        if tombstone["is_tombstone"] and not value["is_tombstone"]
+    ]
+    if not ends:
+        return answer
+    value, tombstone = ends[-1]
+    judgement = known.judgement(tombstone)
+    held = "the group" if value["committed_offset"] is None else f"offset {value['committed_offset']}"
+    times = "" if len(ends) == 1 else f" ({len(ends)} removals in all)"
+    removed = f"record {tombstone['record_offset']}{at(tombstone['timestamp_ms'])} removed {held} of record {value['record_offset']}"
+    cause = judgement.reason if judgement.confidence == "proof" else f"{judgement.confidence}: {judgement.reason}"
+    return replace(
+        answer,
+        sentence=f"{answer.sentence}; it began anew: {removed}{times}; {cause}",
+        records=[*answer.records, value["record_offset"], tombstone["record_offset"], *judgement.records],
+        not_excluded="; ".join([*([answer.not_excluded] if answer.not_excluded else ()), *judgement.not_excluded]) or None,
+    )
 
 
 def _offset_has_no_group(held: _Row, group_type: str | None) -> _Answer:
@@ -332,7 +357,8 @@ def _why_group(known: _Known) -> _Answer:
         due = next((row for row in known.now if row["kind"] == "group"), None)
         if due is not None and due["is_past_due"]:
             sentence += f"; the next run of the expiry task removes it ({due['reason']})"
-        return _Answer("there", "proof", sentence, [held["record_offset"]], is_there=True)
+        own = [row for row in known.history if role_of(row["record_type"]) == "group"]
+        return _began_anew(known, _Answer("there", "proof", sentence, [held["record_offset"]], is_there=True), own, held["record_offset"])
     lost = _lost_by_load(known, known.history)
     if lost is not None and not known.held["offsets"]:
         return lost

@@ -31,16 +31,29 @@ def diagnose(
     Raises:
         RequestError: no such code, or no record of one of these groups.
     """
-    from exhume.analysis.detectors import Inputs, LogFiles, condense
-    from exhume.analysis.detectors import diagnose as findings_of
+    from exhume.analysis.detectors import Inputs
 
-    case = condense(logs.reader(), logs.topic_names(topics_file))
+    return findings_of(logs, inputs or Inputs(), logs.topic_names(topics_file), codes=codes, groups=groups)
+
+
+def findings_of(
+    logs: TopicLogs, inputs: Inputs, names: TopicNames, *, codes: Collection[str] | None = None, groups: Collection[str] | None = None
+) -> Findings:
+    """Return the findings of `diagnose` with these names of topic ids.
+
+    Raises:
+        RequestError: as `diagnose`.
+    """
+    from exhume.analysis.detectors import LogFiles, condense
+    from exhume.analysis.detectors import diagnose as detect
+
+    case = condense(logs.reader(), names)
     case.files = LogFiles(logs.evidence, logs.reader, logs.fast_load, logs.findings)
-    inputs = (inputs or Inputs()).with_captured(logs.evidence.log_directories).with_paths(logs.evidence.paths)
+    inputs = inputs.with_captured(logs.evidence.log_directories).with_paths(logs.evidence.paths)
     known = {group.group for group in case.groups()} | {line.group for line in inputs.live or ()}
     for group in sorted({*(groups or ())} - known):
         raise RequestError(f"no record of group {group!r} is here", remedy=near_by(group, known))
-    return Findings(findings_of(case, inputs, codes=codes, groups=groups))
+    return Findings(detect(case, inputs, codes=codes, groups=groups))
 
 
 def growth(logs: TopicLogs, by: GrowthBy, now_ms: int) -> Growth:

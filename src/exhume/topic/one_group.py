@@ -22,7 +22,7 @@ from exhume.analysis.why import explain as answer_why
 from exhume.arrow_rows import Origin
 from exhume.codecs.log_pass import RecordTimes
 from exhume.errors import RequestError
-from exhume.findings import Finding
+from exhume.findings import Finding, Findings
 from exhume.gc_control import infrequent_gc
 from exhume.replay.local import state_of_loads
 from exhume.replay.moment import Moment
@@ -157,13 +157,22 @@ def explain(logs: TopicLogs, request: ExplanationRequest, names: TopicNames, pla
         extents=extents,
         end_times_ms=end_times_ms,
         findings=logs.findings,
-        diagnosed=diagnosis.findings(extents),
+        diagnosed=diagnosis.findings(extents) if at is not None else _diagnosed(logs, request, names),
         profile=retention.profile,
         retention_ms=retention.retention_ms,
         release=retention.release,
         moment=request.moment,
     )
     return pages(facts_of(gathered, origins), places)
+
+
+def _diagnosed(logs: TopicLogs, request: ExplanationRequest, names: TopicNames) -> Findings:
+    """The findings of all detectors that concern the group."""
+    from exhume.analysis.detectors import Inputs
+    from exhume.topic.diagnosis import findings_of
+
+    inputs = Inputs(retention_ms=request.retention.given_ms, release=request.retention.release)
+    return findings_of(logs, inputs, names, groups=[request.group])
 
 
 @dataclass(frozen=True, slots=True)

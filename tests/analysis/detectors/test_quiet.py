@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 import exhume
+from exhume.analysis.detectors import Inputs
 from tests.judges import corpus
 
+#: The layouts of this early access release are those of no later one, which do not load them.
+_EARLY_ACCESS = {"3.7.2-consumer-groups": Inputs(release="3.7.2")}
 _PAGE = Path(__file__).resolve().parents[3] / "docs" / "detectors.md"
 
 
@@ -21,7 +24,7 @@ def _told(case: corpus.Case) -> list[str]:
     told = []
     for data in case.data_directories.values():
         with exhume.open(data) as topic:
-            findings = topic.diagnose()
+            findings = topic.diagnose(_EARLY_ACCESS.get(case.name))
         told += [f"{each.code} {each.sentence}" for each in findings if each.severity != "info" and each.confidence != "undecidable"]
     return told
 

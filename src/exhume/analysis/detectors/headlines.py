@@ -20,6 +20,8 @@ _MOVES = ("IC-02", "IC-13", "IC-16", "IC-38")
 _IDLE = ("IC-18", "IC-20b", "IC-39")
 #: The classes that a class may cause, and the subject that both have in common. Causes of causes come first.
 _CONSEQUENCES: Sequence[tuple[str, _Scope, tuple[str, ...]]] = (
+    ("IC-36", "offsets_partition", ("load_aborted",)),
+    ("load_aborted", "offsets_partition", ("IC-09",)),
     ("IC-08", "offsets_partition", ("IC-03", "IC-26")),
     ("IC-03", "offsets_partition", ("IC-15",)),
     ("IC-23", "offsets_partition", ("IC-02", "IC-22")),

@@ -120,6 +120,36 @@ def find_unloadable_order(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
         order = order_of(problem.kind)
         if partition is not None and order is not None:
             yield _unloadable(partition, order, loads, newest, inputs)
+    yield from _not_loaded(case, inputs, failed, newest)
+
+
+def _not_loaded(case: TopicCase, inputs: Inputs, failed: Sequence[FailedLoad], newest: str) -> Iterator[Finding]:
+    """Partitions that the release of the brokers, or else the newest one, gives up at a record that it refuses alone, or at damage.
+
+    `exhume state` has the same finding; an unloadable order has a finding of its own, which says more.
+    """
+    assert case.files is not None
+    release = profile_for(inputs.release).release
+    if release != newest:
+        failed = case.files.given_up([release])
+    places = {each.log_context.origin: each for each in case.partitions}
+    for row in sorted(failed, key=_place):
+        partition = places.pop((row["replica"] or None, row["offsets_partition"]), None) if row["release"] == release else None
+        if partition is None or row["outcome"] != "aborted" or order_of(row["problem"].kind) is not None:
+            continue
+        names = sorted({each.group for each in partition.groups})
+        evidence: Sequence[Proof] = [{"record_offset": row["record_offset"] or 0, "timestamp_ms": None, "what": str(row["problem"])}]
+        lost = f"; the groups of this partition are lost: {', '.join(names[:MORE_NAMED])}{' …' if len(names) > MORE_NAMED else ''}"
+        yield finding(
+            "load_aborted",
+            f"a broker of {release} does not load this partition: {row['problem']}{lost if names else ''}",
+            partition.log_context,
+            severity="incident",
+            confidence="proof",
+            evidence=evidence if row["record_offset"] is not None else (),
+            not_excluded=("other releases load it",),
+            remedy=next_step("See the releases that load it", inputs, "load-check"),
+        )
 
 
 def tried_releases(size_bytes: int) -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -43,7 +44,7 @@ class Gathered:
     extents: LogExtents
     end_times_ms: Mapping[Origin, int | None]
     findings: Findings
-    diagnosed: Sequence[Finding]
+    diagnosed: Iterable[Finding]
     profile: BrokerProfile
     retention_ms: int
     release: str | None
@@ -162,12 +163,10 @@ def _grade(gathered: Gathered, origin: Origin, load: LoadRow, extent: LogExtent)
 
 def _findings(gathered: Gathered, origin: Origin) -> Iterator[Finding]:
     """Yield the findings about the group in this log. A finding of several replicas belongs to the first of them."""
-    for finding in gathered.diagnosed:
-        if finding.group == gathered.group and (finding.replica, finding.offsets_partition) == origin and finding.severity != "info":
-            yield finding
-    for finding in gathered.findings:
+    for finding in chain(gathered.diagnosed, gathered.findings):
         here = finding.offsets_partition in (None, origin[1]) and finding.replica in (None, origin[0])
-        if finding.group == gathered.group and here and finding.severity != "info" and not finding.is_damage:
+        is_own = finding.group == gathered.group or (finding.group is None and finding.offsets_partition is not None)
+        if is_own and here and finding.severity != "info" and not finding.is_damage:
             yield finding
 
 

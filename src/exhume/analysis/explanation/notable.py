@@ -16,8 +16,8 @@ from exhume.moments import at
 _MOST_REWINDS = 5
 #: The number of findings that get a sentence of their own.
 _MOST_FINDINGS = 12
-#: The section about rebalances has the storms.
-_IN_OTHER_SECTIONS = ("IC-04", "rebalance_storm")
+#: The section about rebalances has the storms, that about the state the load, and that about missing records the damage.
+_IN_OTHER_SECTIONS = ("IC-04", "rebalance_storm", "IC-36", "load_aborted")
 #: The commit before, and the commit that sets the offset back.
 _Rewind = tuple[HistoryRow, HistoryRow]
 
