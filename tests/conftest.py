@@ -90,7 +90,7 @@ def s3(_s3: s3_server.S3Server) -> Iterator[s3_server.S3Server]:
     """An S3 server on the loopback, unbroken and with nothing asked of it."""
     _s3.asked.clear()
     yield _s3
-    _s3.broken_from_byte, _s3.is_closed = None, False
+    _s3.broken_from_byte, _s3.fault, _s3.is_closed = None, None, False
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

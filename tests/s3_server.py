@@ -33,6 +33,8 @@ class S3Server:
     asked: list[Asked] = field(default_factory=list)
     #: Answers nothing but 500 to requests for ranges that begin at this byte or behind it.
     broken_from_byte: int | None = None
+    #: Makes other bytes of those that a request for a range gets.
+    fault: Callable[[Asked, bytes], bytes] | None = None
     #: Answers that whoever asks may not.
     is_closed: bool = False
     _client: Any = None
@@ -89,7 +91,20 @@ class _Counting:
             if broken_from is not None and asked.range_bytes is not None and asked.range_bytes[0] >= broken_from:
                 start_response("500 Internal Server Error", [("Content-Length", "0")])
                 return [b""]
+            if self.server.fault is not None and asked.method == "GET" and asked.range_bytes is not None:
+                return self._with_fault(asked, environ, start_response, self.server.fault)
         return self._application(environ, start_response)
+
+    def _with_fault(
+        self, asked: Asked, environ: dict[str, Any], start_response: StartResponse, fault: Callable[[Asked, bytes], bytes]
+    ) -> Iterable[bytes]:
+        started: list[Any] = []
+        content = b"".join(self._application(environ, lambda *given: started.append(given) or (lambda _: None)))  # type: ignore[func-returns-value]
+        content = fault(asked, content)
+        status, headers = started[0][:2]
+        kept = [(name, value) for name, value in headers if name.lower() != "content-length"]
+        start_response(status, [*kept, ("Content-Length", str(len(content)))])
+        return [content]
 
 
 def start() -> tuple[S3Server, Callable[[], None]]:

@@ -8,11 +8,14 @@ import re
 import shutil
 import tarfile
 import zipfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
 import pyarrow as pa
 import pytest
+from boto3.s3.transfer import TransferConfig
 
 import exhume
 from exhume.cli.app import invoke
@@ -20,12 +23,13 @@ from exhume.cli.demo import DEMO_LOG
 from exhume.codecs import remote_volume
 from exhume.codecs.file_systems import OPTIONS
 from exhume.codecs.log_directory import discover
+from exhume.codecs.object_versions import is_content_of
 from exhume.codecs.remote_volume import RemoteVolume
 from exhume.codecs.uris import Uri, parse_place
 from exhume.findings import Findings
 from exhume.fixtures.log_writer import PartitionWriter, offset_commit
 from exhume.topic import OffsetsTopic
-from tests.s3_server import S3Server
+from tests.s3_server import Asked, S3Server
 
 TIME_MS = 1_700_000_000_000
 
@@ -327,6 +331,111 @@ def test_an_object_that_shrank_since_it_was_listed(log: Path, s3: S3Server, pref
         with pytest.raises(exhume.EvidenceError, match="it changed meanwhile") as raised:
             topic.records().read_all()
     assert raised.value.byte_position == 5
+
+
+def _short(_: Asked, content: bytes) -> bytes:
+    return content[:-100]
+
+
+def _shifted(_: Asked, content: bytes) -> bytes:
+    return content[7:] + content[:7]
+
+
+def _foreign(_: Asked, content: bytes) -> bytes:
+    return b"x" * len(content)
+
+
+@pytest.mark.parametrize("fault", [_short, _shifted, _foreign])
+def test_bytes_that_are_not_those_of_the_object_are_fetched_again(
+    log: Path, s3: S3Server, prefix: str, monkeypatch: pytest.MonkeyPatch, fault: Callable[[Asked, bytes], bytes]
+) -> None:
+    monkeypatch.setattr(remote_volume, "_RANGE_BYTES", 10_000)
+    monkeypatch.setattr(remote_volume, "_SMALL_BYTES", 20_000)
+    uri = s3.upload(log, f"{prefix}/data")
+    broken: set[tuple[str, tuple[int, int] | None]] = set()
+
+    def once(asked: Asked, content: bytes) -> bytes:
+        if asked.path.endswith(".log") and (asked.path, asked.range_bytes) not in broken:
+            broken.add((asked.path, asked.range_bytes))
+            return fault(asked, content)
+        return content
+
+    s3.fault = once
+    with exhume.open(log) as here, exhume.open(uri, filesystem_options=s3.options) as there:
+        assert rows(there) == rows(here)
+        assert not there.findings.has_damage
+    assert broken
+
+
+@pytest.mark.parametrize("fault", [_short, _shifted, _foreign])
+def test_a_store_that_sends_other_bytes_is_no_damage_of_the_log(
+    log: Path, s3: S3Server, prefix: str, monkeypatch: pytest.MonkeyPatch, fault: Callable[[Asked, bytes], bytes]
+) -> None:
+    monkeypatch.setattr(remote_volume, "_RANGE_BYTES", 10_000)
+    monkeypatch.setattr(remote_volume, "_SMALL_BYTES", 20_000)
+    uri = s3.upload(log, f"{prefix}/data")
+    # The side files are right, so that tags are known to be digests.
+    s3.fault = lambda asked, content: fault(asked, content) if asked.path.endswith(".log") else content
+
+    error = error_of(uri, s3.options)
+
+    assert error.path == f"{uri}/__consumer_offsets-3/00000000000000000000.log"
+    assert re.search(r"(bytes|than) \d+ to \d+.*, twice", error.message)
+
+
+def test_an_object_that_another_one_replaces_midway(log: Path, s3: S3Server, prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_volume, "_RANGE_BYTES", 10_000)
+    monkeypatch.setattr(remote_volume, "_RANGES_AT_A_TIME", 1)
+    monkeypatch.setattr(remote_volume, "_SMALL_BYTES", 20_000)
+    uri = s3.upload(log, f"{prefix}/data")
+    segment = "__consumer_offsets-3/00000000000000000000.log"
+    content = (log / segment).read_bytes()
+
+    def replace(asked: Asked, answer: bytes) -> bytes:
+        if asked.path.endswith(segment) and asked.range_bytes == (10_000, 19_999):
+            s3.put(f"{prefix}/data/{segment}", content[:-1] + b"x")
+        return answer
+
+    s3.fault = replace
+    error = error_of(uri, s3.options)
+
+    assert error.path == f"{uri}/{segment}"
+    assert re.match(r"its ETag is [0-9a-f]{32} and was [0-9a-f]{32} when it was first read", error.message)
+
+
+def test_an_object_that_changes_between_two_passes(log: Path, s3: S3Server, prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_volume, "_KEPT_IN_MEMORY_BYTES", 0)
+    volume = RemoteVolume(remote(s3.upload(log, f"{prefix}/data"), s3))
+    path = "__consumer_offsets-3/00000000000000000000.log"
+    content = bytes(volume.open(path))
+    travelled = pickle.loads(pickle.dumps(volume))
+    s3.put(f"{prefix}/data/{path}", content[:-1] + b"x")
+
+    for each in (volume, travelled):
+        for ask in (each.open, partial(each.open_window, start=0, end=100), partial(each.read, start=5, size_bytes=5)):
+            with pytest.raises(exhume.EvidenceError, match="it changed meanwhile"):
+                ask(path)
+
+
+def test_a_store_whose_tags_are_no_digests_is_read(log: Path, s3: S3Server, prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as one that encrypts with keys of the user."""
+    monkeypatch.setattr(remote_volume, "tag_of", lambda _: "0" * 32)
+    with exhume.open(log) as here, exhume.open(s3.upload(log, f"{prefix}/data"), filesystem_options=s3.options) as there:
+        assert rows(there) == rows(here)
+
+
+def test_the_tag_of_an_upload_in_parts_is_a_digest(s3: S3Server, prefix: str) -> None:
+    content = bytes(range(256)) * (12 << 12)
+    s3._client.upload_fileobj(io.BytesIO(content), "evidence", f"{prefix}/parts", Config=TransferConfig(multipart_chunksize=5 << 20))
+    head = s3._client.head_object(Bucket="evidence", Key=f"{prefix}/parts")
+    tag = head["ETag"].strip('"')
+
+    assert tag.endswith("-3")
+    assert is_content_of(tag, content) is True
+    # The size of the parts is a guess, so another tag proves nothing.
+    assert is_content_of(tag, content[:-1] + b"x") is None
+    assert is_content_of("abc", content) is None
+    assert is_content_of(None, content) is None
 
 
 def test_no_room_for_what_is_fetched(log: Path, s3: S3Server, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,17 +2,21 @@
 
 A directory is listed with one call. A file is read in ranges, a few at a time: small ones into memory, others into a temporary file
 without a name, which is mapped like a local file. The last fetched files are kept, up to a limit, for the next reader.
+
+All ranges of a file are of one version of it: that of its first read. Bytes that are not those of the object are an error, and no damage
+of the log.
 """
 
 from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Lock
+from types import MappingProxyType
 from typing import IO, Any
 
 import pyarrow as pa
@@ -20,6 +24,7 @@ from pyarrow import fs
 
 from exhume.codecs.file_names import as_text
 from exhume.codecs.file_systems import file_system, path_in, refused
+from exhume.codecs.object_versions import is_content_of, tag_of
 from exhume.codecs.uris import Uri
 from exhume.codecs.volumes import Entry, join, map_descriptor, reason, temporary_file
 from exhume.errors import EvidenceError
@@ -29,6 +34,7 @@ _RANGE_BYTES = 8 * 1024 * 1024
 _RANGES_AT_A_TIME, _LOOKS_AT_A_TIME = 4, 16
 #: Files up to this size stay in memory.
 _SMALL_BYTES = 1024 * 1024
+_MARK_BYTES = 16
 _KEPT_IN_MEMORY_BYTES, _KEPT_ON_DISK_BYTES = 64 * 1024 * 1024, 4 * 1024 * 1024 * 1024
 _FAILURES = (OSError, pa.ArrowException)
 
@@ -39,9 +45,10 @@ class RemoteVolume:
     Args:
         root: the directory, or the bucket.
         temp_dir: the directory for files while they are in use; the system's directory for temporary files if None.
+        tags: the tags of files that another process has read; this one reads the same versions.
     """
 
-    def __init__(self, root: Uri, temp_dir: Path | None = None) -> None:
+    def __init__(self, root: Uri, temp_dir: Path | None = None, tags: Mapping[str, str | None] = MappingProxyType({})) -> None:
         self.root = root
         self.findings = Findings()
         #: The number of bytes fetched so far.
@@ -50,10 +57,12 @@ class RemoteVolume:
         self._lock = Lock()
         self._listed: dict[str, dict[str, Entry]] = {}
         self._expected: dict[str, Entry | None] = {}
+        self._tags = dict(tags)
+        self._has_digests = False
         self._small, self._large = _Kept(_KEPT_IN_MEMORY_BYTES), _Kept(_KEPT_ON_DISK_BYTES)
 
     def __reduce__(self) -> tuple[Callable[..., RemoteVolume], tuple[Any, ...]]:
-        return RemoteVolume, (self.root, self._temp_dir)
+        return RemoteVolume, (self.root, self._temp_dir, self._tags)
 
     def entries(self, directory: str) -> list[Entry]:
         listed = self._listed.get(directory)
@@ -110,16 +119,9 @@ class RemoteVolume:
         buffer = self._kept(path)
         if buffer is not None:
             return buffer
-        with self._opened(path) as file:
-            size_bytes = self._size_bytes(path, file)
-            if size_bytes <= _SMALL_BYTES:
-                buffer = memoryview(self._range(file, path, 0, size_bytes))
-            else:
-                with temporary_file(self._temp_dir) as spilled:
-                    self._spill(file, path, 0, size_bytes, spilled)
-                    buffer = map_descriptor(spilled.fileno(), size_bytes)
+        buffer, _ = self._whole(path)
         with self._lock:
-            (self._small if size_bytes <= _SMALL_BYTES else self._large).put(path, buffer)
+            (self._small if len(buffer) <= _SMALL_BYTES else self._large).put(path, buffer)
         return buffer[:]
 
     def open_window(self, path: str, start: int, end: int) -> memoryview:
@@ -128,7 +130,9 @@ class RemoteVolume:
             return buffer[:end]
         with self._opened(path) as file, temporary_file(self._temp_dir) as spilled:
             # The bytes before the window stay a hole in the temporary file, and take no disk space.
+            tag = self._tag(path, file)
             self._spill(file, path, start, min(end, self._size_bytes(path, file)), spilled)
+            self._check_tag(path, tag)
             return map_descriptor(spilled.fileno(), end)
 
     def _kept(self, path: str) -> memoryview | None:
@@ -141,8 +145,11 @@ class RemoteVolume:
 
     def read(self, path: str, start: int, size_bytes: int) -> bytes:
         with self._opened(path) as file:
+            tag = self._tag(path, file)
             end = min(start + size_bytes, self._size_bytes(path, file))
-            return self._range(file, path, start, end - start) if start < end else b""
+            content = self._range(file, path, start, end - start) if start < end else b""
+        self._check_tag(path, tag)
+        return content
 
     def spilled(self, path: str) -> IO[bytes]:
         """The whole file as a temporary file without a name, to be closed by the caller.
@@ -151,13 +158,61 @@ class RemoteVolume:
             EvidenceError: it cannot be read to its end, or the disk is full.
             RequestError: nothing can be written to the directory for temporary files.
         """
-        with ExitStack() as stack:
-            file = stack.enter_context(self._opened(path))
-            spilled = stack.enter_context(temporary_file(self._temp_dir))
-            self._spill(file, path, 0, self._size_bytes(path, file), spilled)
-            stack.pop_all()
-            file.close()
+        buffer, spilled = self._whole(path, in_file=True)
+        assert spilled is not None
+        buffer.release()
         return spilled
+
+    def _whole(self, path: str, *, in_file: bool = False) -> tuple[memoryview, IO[bytes] | None]:
+        """Fetch all bytes of one version of this file, a second time if they are not those of its tag; with `in_file` also as a file."""
+        first: memoryview | None = None
+        while True:
+            with ExitStack() as stack:
+                file = stack.enter_context(self._opened(path))
+                tag, size_bytes = self._tag(path, file), self._size_bytes(path, file)
+                spilled = None
+                if size_bytes <= _SMALL_BYTES and not in_file:
+                    buffer = memoryview(self._range(file, path, 0, size_bytes))
+                else:
+                    spilled = stack.enter_context(temporary_file(self._temp_dir))
+                    self._spill(file, path, 0, size_bytes, spilled)
+                    buffer = map_descriptor(spilled.fileno(), size_bytes)
+                is_proven = is_content_of(tag, buffer)
+                if not is_proven:
+                    self._check_tag(path, tag)
+                self._has_digests |= bool(is_proven and size_bytes)
+                if is_proven is False and first is None:
+                    first = buffer
+                    continue
+                # Where no tag is a digest, such as for objects with keys of the user, equal bytes are all that there is to know.
+                if is_proven is False and (self._has_digests or first != buffer):
+                    raise self._foreign(path, f"the bytes 0 to {size_bytes - 1} that the store sent are not those of its ETag {tag}, twice")
+                if in_file:
+                    stack.pop_all()
+                    file.close()
+                return buffer, spilled
+
+    def _tag(self, path: str, file: pa.NativeFile) -> str | None:
+        """Return the tag of an open file; raise if it is not that of its first read."""
+        try:
+            tag = tag_of(file)
+        except _FAILURES as error:
+            raise refused(self.shown(path), error, 0) from error
+        with self._lock:
+            first = self._tags.setdefault(path, tag)
+        if tag != first:
+            raise self._foreign(path, f"its ETag is {tag} and was {first} when it was first read: it changed meanwhile")
+        return tag
+
+    def _check_tag(self, path: str, tag: str | None) -> None:
+        """Raise if this file has another tag now: the fetched ranges may be of two versions."""
+        if tag is not None:
+            with self._opened(path) as file:
+                self._tag(path, file)
+
+    def _foreign(self, path: str, message: str, byte_position: int = 0) -> EvidenceError:
+        remedy = "Read a copy that no process writes to; if the object did not change, look at the proxies before the store"
+        return EvidenceError(message, path=self.shown(path), byte_position=byte_position, remedy=remedy)
 
     def take_fetched_bytes(self) -> int:
         """Return the number of bytes fetched since the last call."""
@@ -200,24 +255,35 @@ class RemoteVolume:
         return listed.size_bytes if listed is not None else size_bytes
 
     def _range(self, file: pa.NativeFile, path: str, start: int, size_bytes: int) -> bytes:
-        """These bytes of the file, all of them."""
-        try:
-            content: bytes = file.read_at(size_bytes, start)
-        except _FAILURES as error:
-            raise refused(self.shown(path), error, start) from error
-        if len(content) < size_bytes:
-            position = start + len(content)
-            raise EvidenceError("the file ends before its listed size", path=self.shown(path), byte_position=position, remedy="Try again")
-        with self._lock:
-            self.fetched_bytes += size_bytes
-        return content
+        """These bytes of the file, all of them; a second request is made if the first one brings fewer."""
+        for _ in range(2):
+            content, mark = bytearray(size_bytes), os.urandom(_MARK_BYTES)
+            content[-_MARK_BYTES:] = mark[: len(content)]
+            try:
+                file.seek(start)
+                count = file.readinto(content)
+            except _FAILURES as error:
+                raise refused(self.shown(path), error, start) from error
+            # Arrow gives the length that it asked for. Bytes that the store did not send are as they were.
+            if count == size_bytes and (size_bytes < _MARK_BYTES or not content.endswith(mark)):
+                with self._lock:
+                    self.fetched_bytes += size_bytes
+                return bytes(content)
+        raise self._foreign(path, f"the store sent fewer bytes than {start} to {start + size_bytes - 1}, twice", start)
 
     def _spill(self, file: pa.NativeFile, path: str, first: int, end: int, spilled: IO[bytes]) -> None:
         """Copy these bytes of the file to their places, range by range; a few ranges are fetched at the same time."""
         descriptor = spilled.fileno()
 
         def copy(start: int) -> None:
-            content = self._range(file, path, start, min(_RANGE_BYTES, end - start))
+            size_bytes = min(_RANGE_BYTES, end - start)
+            if start == first:
+                content = self._range(file, path, start, size_bytes)
+            else:
+                # A file has one position.
+                with self._opened(path) as own:
+                    self._tag(path, own)
+                    content = self._range(own, path, start, size_bytes)
             try:
                 written = 0
                 while written < len(content):
