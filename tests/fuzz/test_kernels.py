@@ -18,7 +18,7 @@ from tests.strategies import times
 pytestmark = pytest.mark.slow
 
 _ROOT = Path(__file__).resolve().parents[2]
-_EXAMPLES = 120
+_EXAMPLES = 50
 _SECONDS = PATIENCE_SECONDS + times(60)
 
 
