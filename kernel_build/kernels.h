@@ -213,6 +213,7 @@ static inline void native_copy_run(Bytes source, long long start, Bytes target, 
 
 static inline long long native_first_byte(unsigned long long word) { return __builtin_ctzll(word | 1ULL << 63) >> 3; }
 
+#include "bus_errors.h"
 #include "crc32c.h"
 
 #endif

@@ -22,6 +22,7 @@ import typer
 from exhume._version import __version__
 from exhume.cli import limits, without_pandas
 from exhume.cli.limits import WANTED
+from exhume.cli.mapped_files import lost
 from exhume.cli.panels import EXPLAIN, LOOK, REPAIR, SET_UP, PanelCommand, PanelGroup, help_width
 from exhume.cli.run import Interrupted
 from exhume.cli.table_options import with_table_options
@@ -108,12 +109,12 @@ def _interrupt(number: int, *_: object) -> NoReturn:
     raise Interrupted
 
 
-def _interrupt_again(lost: sys.UnraisableHookArgs) -> None:
+def _interrupt_again(dropped: sys.UnraisableHookArgs) -> None:
     """Send the interrupt again: Python drops an exception in a destructor or in a callback of C code."""
-    if isinstance(lost.exc_value, Interrupted):
+    if isinstance(dropped.exc_value, Interrupted):
         Timer(0.01, os.kill, (os.getpid(), _signals[-1] if _signals else signal.SIGINT)).start()
     else:
-        sys.__unraisablehook__(lost)
+        sys.__unraisablehook__(dropped)
 
 
 def main() -> None:
@@ -144,6 +145,9 @@ def run(arguments: list[str]) -> int:
     """Run the command line on these arguments. Returns the exit code."""
     code = invoke(arguments)
     if code == EXIT_INTERRUPTED:
+        if (error := lost()) is not None:
+            typer.echo(f"exhume: {printable(str(error))}", err=True)
+            return EXIT_UNREADABLE
         typer.echo("interrupted", err=True)
     return code
 
@@ -173,7 +177,7 @@ def invoke(arguments: list[str]) -> int:
         return EXIT_WRONG_REQUEST if isinstance(error, RequestError) else EXIT_UNREADABLE
     except Exception as error:
         # Interrupted C code raises an error of its own.
-        return EXIT_INTERRUPTED if _is_interrupted.is_set() else _unexpected(error)
+        return EXIT_INTERRUPTED if _is_interrupted.is_set() or lost() else _unexpected(error)
     return code if isinstance(code, int) else 0
 
 

@@ -42,8 +42,10 @@ def opened(
     A cluster is captured into a temporary directory: of exact names in `groups` only their offsets partitions, and `with_listing` also the
     listing of its groups.
     """
+    from exhume.cli.mapped_files import watch
     from exhume.topic import open_topic
 
+    watch()
     with ExitStack() as stack:
         local = [
             _captured(path, stack.enter_context(TemporaryDirectory(prefix="exhume-", dir=temp_dir)), groups, with_listing=with_listing)
