@@ -390,6 +390,13 @@ def test_a_pipe_is_as_wide_as_columns_says(written: Any, monkeypatch: pytest.Mon
     assert max(map(len, out.splitlines())) <= 60
 
 
+def test_a_pipe_has_its_headings_in_one_line(written: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+
+    lines = written(table(long_name_of_a_number=[1, 2], long_name_of_a_text=["a", "b"]), Output.table).splitlines()
+    assert lines == ["long_name_of_a_number  long_name_of_a_text", "                    1  a", "                    2  b"]
+
+
 # Rows and columns that the user wants
 
 

@@ -12,6 +12,7 @@ import exhume
 from exhume.cli.app import run
 from exhume.cli.swimlanes import lines
 from exhume.fixtures import scenarios
+from exhume.fixtures.incidents import write
 from exhume.fixtures.log_writer import PartitionWriter
 from exhume.fixtures.story import Story
 from tests.analysis.group_records import classic, classic_of
@@ -86,7 +87,7 @@ def test_who_comes_back_under_another_member_id_keeps_its_letter(tmp_path: Path)
         2 08:20 OC other t-0 = 1
     """
 
-    assert lanes(story, tmp_path)[0] == {"t-0": "A" * 20, "t-1": "B" * 20}
+    assert lanes(story, tmp_path)[0] == {"t-0": "A" * 20, "t-1": "B" * 10 + "!" + "B" * 9}
 
 
 def test_the_last_column_is_the_end_of_the_log(tmp_path: Path) -> None:
@@ -178,3 +179,40 @@ def test_owners_at_a_moment_that_the_log_cannot_have(moment: str, problem: str, 
 def test_rebalances_are_summed_up(three: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["rebalances", str(three)]) == 0
     assert capsys.readouterr().err.splitlines() == ["3 rebalances of 1 group"]
+
+
+_HOUR = """
+    0 08:00 GM g gen=1 {A@h1: t → t-0}
+    1 08:30 GM g gen=2 {B@h2: t → t-0}
+    2 09:00 OC other t-0 = 1
+"""
+
+
+def test_a_part_of_a_timeline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = str(Story(_HOUR).write(tmp_path))
+    with exhume.open(place) as topic:
+        begin_ms = topic.owners()["from_timestamp_ms"][0].as_py()
+    times = (f"--from-time={begin_ms + 24 * 60_000}", f"--to-time={begin_ms + 36 * 60_000}")
+
+    assert run(["timeline", place, "--group", "g", *times]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    lane = shown[2].removeprefix("t-0  ")
+    assert (lane.count("A"), lane.count("B"), len(lane)) == (47, 48, 95)
+    assert run(["timeline", place, "--group", "g", *times, "-o", "jsonl"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+    assert run(["timeline", place, "--group", "g", f"--to-time={begin_ms - 1}"]) == 2
+    assert "has no partition at this time" in capsys.readouterr().err
+
+
+def test_a_static_member_that_is_replaced_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written = write("IC-19", tmp_path / "drill")
+    with exhume.open([*written.data_directories]) as topic:
+        owners = topic.owners().to_pylist()
+        group = next(row["group"] for row in owners if row["group_instance_id"])
+    ids = {row["member_id"] for row in owners if row["group"] == group and row["group_instance_id"]}
+
+    assert run(["timeline", *map(str, written.data_directories), "--group", group, "--scale", "changes"]) == 0
+    shown = capsys.readouterr().out
+    assert len(ids) > 1
+    assert "!" in shown.split("\n\n")[0]
+    assert "!  a member with a new id took over this static identity" in shown

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from exhume.errors import RequestError
-from exhume.replay.release_table import newest_of_each_line, release_table
+from exhume.replay.release_table import newest_of_each_line, release_spans, release_table
 from exhume.replay.releases import all_spans, is_newer_than_known, java_spans, profile_for, release_numbers, scala_spans
 
 
@@ -73,6 +73,14 @@ def test_no_two_neighbouring_spans_have_the_same_rules() -> None:
 def test_the_table_has_a_row_for_every_span_and_every_span_can_be_asked_for() -> None:
     assert release_table().num_rows == len(all_spans())
     assert [profile_for(name).first for name in newest_of_each_line()] == [span.first for span in all_spans()]
+
+
+def test_spans_for_people_cover_the_releases_in_order() -> None:
+    shown = [row["releases"].split(" to ") for row in release_spans().to_pylist()]
+
+    assert (shown[0][0], shown[-1][-1]) == (all_spans()[0].first, all_spans()[-1].last)
+    assert {first for first, *_ in shown} <= {span.first for span in all_spans()}
+    assert len(shown) < len(all_spans()) / 2
 
 
 def test_the_table_names_what_changed_with_a_span() -> None:

@@ -251,3 +251,27 @@ def _has_gap(before: Membership | None, step: Membership) -> bool:
 
 def _place(row: OwnerRow) -> tuple[str, str, str, int, int, str]:
     return (row["group"], str(row["replica"]), row["topic"], row["partition"], row["from_record_offset"], str(row["member_id"]))
+
+
+def within(table: pa.Table, from_ms: int | None, to_ms: int | None) -> pa.Table:
+    """Return the intervals of `OWNERS` that hold at some time of this range, both ends included; those without a time stay."""
+    rows: list[OwnerRow] = table.to_pylist()
+    kept = [
+        place
+        for place, row in enumerate(rows)
+        if (from_ms is None or row["to_timestamp_ms"] is None or row["to_timestamp_ms"] >= from_ms)
+        and (to_ms is None or row["from_timestamp_ms"] is None or row["from_timestamp_ms"] <= to_ms)
+    ]
+    return table.take(pa.array(kept, pa.int64()))
+
+
+def clipped(table: pa.Table, from_ms: int | None, to_ms: int | None) -> pa.Table:
+    """Return `within` with intervals that begin and end in the range: one that goes on after it has no end, as at the end of a log."""
+    rows: list[OwnerRow] = within(table, from_ms, to_ms).to_pylist()
+    for row in rows:
+        begin, end = row["from_timestamp_ms"], row["to_timestamp_ms"]
+        if from_ms is not None and begin is not None and begin < from_ms:
+            row["from_timestamp_ms"] = from_ms
+        if to_ms is not None and end is not None and end > to_ms:
+            row["to_timestamp_ms"], row["to_record_offset"], row["ended"] = to_ms, None, None
+    return table_of(OWNERS, rows)

@@ -21,6 +21,7 @@ import typer
 
 from exhume._version import __version__
 from exhume.cli import limits, without_pandas
+from exhume.cli.defaults import defaults_of
 from exhume.cli.limits import WANTED
 from exhume.cli.mapped_files import lost
 from exhume.cli.panels import EXPLAIN, LOOK, REPAIR, SET_UP, PanelCommand, PanelGroup, help_width
@@ -165,7 +166,8 @@ def invoke(arguments: list[str]) -> int:
     WANTED.is_debug = False
     try:
         with quiet_when_reader_leaves():
-            code = _command_for(arguments).main(arguments, prog_name="exhume", standalone_mode=False)
+            command = _command_for(arguments)
+            code = command.main(arguments, prog_name="exhume", standalone_mode=False, default_map=defaults_of(command, arguments))
     except _UsageError as error:
         error.show()
         return EXIT_WRONG_REQUEST

@@ -111,7 +111,7 @@ def diagnose_command(
 
     Example: exhume diagnose data/ --min-severity info --end-offsets ends.txt
     """
-    from exhume.analysis.detectors.headlines import headlines, ranked
+    from exhume.analysis.detectors.headlines import alike_as_one, headlines, ranked
     from exhume.cli.groups import matched
     from exhume.cli.render import refuse_unfit, render, wants_list
     from exhume.cli.run import EXIT_DAMAGE, opened, tell
@@ -123,13 +123,14 @@ def diagnose_command(
         shown = ranked(found.at_least(min_severity.value, undecidable=undecided or bool(codes)))
         is_whole = show_all or undecided or bool(codes) or output is not Output.table
         rows = shown if is_whole else headlines(shown)
+        listed = alike_as_one(rows) if output is Output.table and not codes else rows
         columns = _SHOWN if is_whole else _HEADLINES
         if wants_list(output, output_file):
             from exhume.cli.findings_list import write_findings
 
-            write_findings(rows)
+            write_findings(listed)
         else:
-            render(rows, output=output, output_file=output_file, csv_raw=csv_raw, columns=columns, evidence=paths)
+            render(listed, output=output, output_file=output_file, csv_raw=csv_raw, columns=columns, evidence=paths)
         if output in PEOPLE:
             _tell_rest(found, min_severity.value, rows.num_rows, shown.num_rows, with_undecided=undecided or bool(codes))
         tell(topic.findings)

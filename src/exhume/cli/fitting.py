@@ -55,9 +55,12 @@ class Fit:
     legend: dict[str, str] = field(default_factory=dict)
 
 
-def fit(columns: Sequence[Column], page: Sequence[Row], width: int) -> Fit | None:
-    """Return this page with tables of at most `width` cells; None if its one row, or all of its equal rows, should be a list of values."""
-    return _Fitting(columns, page, width).run()
+def fit(columns: Sequence[Column], page: Sequence[Row], width: int, *, folds_heads: bool = True) -> Fit | None:
+    """Return this page with tables of at most `width` cells; None if its one row, or all of its equal rows, should be a list of values.
+
+    With `folds_heads` a long heading has up to three lines.
+    """
+    return _Fitting(columns, page, width, folds_heads=folds_heads).run()
 
 
 def values_of(columns: Sequence[Column], row: Row) -> str:
@@ -118,8 +121,8 @@ def cut_apart(names: Collection[str], width: int) -> dict[str, str] | None:
 
 
 class _Fitting:
-    def __init__(self, columns: Sequence[Column], page: Sequence[Row], width: int) -> None:
-        self._columns, self._width = columns, width
+    def __init__(self, columns: Sequence[Column], page: Sequence[Row], width: int, *, folds_heads: bool) -> None:
+        self._columns, self._width, self._folds_heads = columns, width, folds_heads
         self._rows = [[*row] for row in page]
         self._left = list(range(len(columns)))
         self._sentences = {place for place in self._left if is_sentence(self._cells(place))}
@@ -149,7 +152,9 @@ class _Fitting:
         return max(cells, self._least_head(place))
 
     def _least_head(self, place: int) -> int:
-        """The width of a heading in at most three lines."""
+        """The width of a heading in at most three lines, or in one."""
+        if not self._folds_heads:
+            return cells_of(heading(self._columns[place]))
         words = [cells_of(word) for word in _words(heading(self._columns[place]))]
         return max(*words, -(-sum(words) // 3)) if words else 0
 

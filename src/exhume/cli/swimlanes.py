@@ -25,7 +25,7 @@ from exhume.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from exhume.escape import printable
 
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase + string.digits
-_NO_OWNER, _GONE, _GIVEN_UP, _AWAY, _UNKNOWN, _TWICE, _MORE = ".", " ", "~", "-", "?", "#", "+"
+_NO_OWNER, _GONE, _GIVEN_UP, _AWAY, _UNKNOWN, _TWICE, _MORE, _REPLACED = ".", " ", "~", "-", "?", "#", "+", "!"
 _HELD = {"pending_revocation": _GIVEN_UP, "away": _AWAY}
 _MEANINGS = {
     _NO_OWNER: "no owner",
@@ -33,9 +33,10 @@ _MEANINGS = {
     _AWAY: "kept for a static member that is away",
     _UNKNOWN: "not known",
     _TWICE: "two or more at once",
+    _REPLACED: "a member with a new id took over this static identity",
 }
 _COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "bright_yellow", "bright_magenta", "bright_blue")
-_STYLES = {_NO_OWNER: "dim", _TWICE: "bold red", _UNKNOWN: "dim", _GIVEN_UP: "dim", _AWAY: "dim", _MORE: "white"}
+_STYLES = {_NO_OWNER: "dim", _TWICE: "bold red", _UNKNOWN: "dim", _GIVEN_UP: "dim", _AWAY: "dim", _MORE: "white", _REPLACED: "bold yellow"}
 _MOST_LABEL_CELLS = 28
 _PIPE_CELLS = 100
 
@@ -170,11 +171,24 @@ class _Scale:
         """
         bars = [self._bar(row, owners) for row in rows]
         signs = [self._sign([bar for bar in bars if bar.begin < end and bar.end > begin], begin, end) for begin, end in self._cells(cells)]
+        for begin in self._replacements(rows):
+            cell = min(int((begin - self._begin) / (self._end - self._begin) * cells), cells - 1) if self._end > self._begin else 0
+            signs[cell] = _TWICE if signs[cell] == _TWICE else _REPLACED
         at_the_end = [bar for row, bar in zip(rows, bars, strict=True) if row["to_record_offset"] is None]
         if at_the_end and signs[-1] != _TWICE:
             is_twice = len({bar.owner for bar in at_the_end}) > 1
             signs[-1] = _TWICE if is_twice else self._sign(at_the_end, self._end, self._end)
         return signs
+
+    def _replacements(self, rows: Sequence[OwnerRow]) -> Iterator[float]:
+        """Yield the places at which a static identity gets another member id."""
+        last: dict[str, str | None] = {}
+        for row in sorted(rows, key=lambda row: row["from_record_offset"]):
+            instance = row["group_instance_id"]
+            if instance is not None:
+                if last.get(instance, row["member_id"]) != row["member_id"]:
+                    yield self._places(row)[0]
+                last[instance] = row["member_id"]
 
     def counts(self, rows: Sequence[OwnerRow], cells: int) -> list[str]:
         """The signs of an owner's lane: its number of partitions in the middle of each cell; at the end in the last cell."""

@@ -34,14 +34,14 @@ def console_for(*, is_terminal: bool) -> Console:
 def terminal_text(
     schema: pa.Schema, batches: Iterable[pa.RecordBatch], title: str | None = None, *, is_terminal: bool = True
 ) -> Iterator[str]:
-    """The table at the width of the terminal, page by page."""
+    """The table at the width of the terminal, page by page; in a pipe with its headings in one line."""
     console = console_for(is_terminal=is_terminal)
     columns = columns_of(schema)
     if title is not None:
         yield _captured(console, [Text(printable(title), style="bold underline")])
     is_empty = True
     for page in pages_of(columns, batches, TERMINAL_PAGE_ROWS):
-        fitted = fit(columns, page, console.width)
+        fitted = fit(columns, page, console.width, folds_heads=is_terminal)
         if fitted is None:
             yield _captured(console, [_one_row(columns, page)], soft_wrap=False)
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import pyarrow as pa
 
@@ -38,6 +38,21 @@ RELEASES = pa.schema(
     ]
 )
 
+#: One row per run of spans that differ in none of these columns, for people.
+RELEASE_SPANS = pa.schema(
+    [
+        ("releases", pa.string()),
+        ("coordinator", pa.string()),
+        ("largest_versions", pa.string()),
+        ("expiry", pa.string()),
+        ("read_bound", pa.string()),
+        ("unknown_record_type", pa.string()),
+        ("transactional_by", pa.string()),
+        ("tail_without_records", pa.string()),
+        ("defects", pa.list_(pa.string())),
+    ]
+)
+
 _EXPIRY = {
     "expire_timestamp_any_group": "expire timestamp passed, in any group",
     "expire_timestamp": "expire timestamp passed, in active groups too",
@@ -60,6 +75,19 @@ def release_table() -> pa.Table:
         for before, after in pairwise(spans)
     }
     return table_of(RELEASES, [_row(span) | {"changes": changes.get((span.coordinator, span.name))} for span in all_spans()])
+
+
+def release_spans() -> pa.Table:
+    """Return the spans of `release_table` as `RELEASE_SPANS`; `defects` are those of any release of the run."""
+    alike = RELEASE_SPANS.names[1:-1]
+    rows = []
+    for _, run in groupby(release_table().to_pylist(), key=lambda row: tuple(row[name] for name in alike)):
+        spans = [*run]
+        first, last = spans[0]["first_release"], spans[-1]["last_release"]
+        releases = first if first == last else f"{first} to {last}"
+        defects = [*dict.fromkeys(defect for span in spans for defect in span["defects"])]
+        rows.append({name: spans[0][name] for name in alike} | {"releases": releases, "defects": defects})
+    return table_of(RELEASE_SPANS, rows)
 
 
 def _changes(before: BrokerProfile, after: BrokerProfile) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from exhume.analysis.detectors.headlines import DIAGNOSIS, headlines, ranked
+from exhume.analysis.detectors.headlines import DIAGNOSIS, alike_as_one, headlines, ranked
 from exhume.findings import Confidence, Finding, Findings, Severity
 
 _MINUTE_MS = 60_000
@@ -124,3 +124,30 @@ def test_there_are_ten_headlines_of_several_classes() -> None:
 
     assert [row["code"] for row in shown] == [*["IC-11"] * 3, "IC-23", *["IC-11"] * 6]
     assert [row["rank"] for row in shown] == [*range(1, 11)]
+
+
+def _listed(*findings: Finding) -> list[tuple[str, str | None, str]]:
+    table = alike_as_one(ranked(Findings(findings)))
+    assert table.schema == DIAGNOSIS
+    return [(row["code"], row["group"], row["sentence"]) for row in table.to_pylist()]
+
+
+def test_notes_of_one_class_are_one_row_with_their_number() -> None:
+    notes = [_finding("IC-34", f"g{number}", minute=-number, severity="info", sentence=f"uneven {number}") for number in range(9)]
+
+    assert _listed(*notes, _finding("IC-12", "h", severity="info", sentence="one")) == [
+        ("IC-12", "h", "one"),
+        ("IC-34", "g0", "uneven 0 (and 8 more like it: g1, g2, g3, g4, g5 …; --code IC-34 lists each)"),
+    ]
+
+
+def test_warnings_are_one_row_only_if_they_say_the_same() -> None:
+    alike = [_finding("IC-30", f"g{number}", sentence=f"g{number} has {number} of 7") for number in range(1, 6)]
+    other = _finding("IC-30", "h", minute=-1, sentence="h has nothing")
+
+    assert _listed(*alike, other) == [
+        ("IC-30", "g1", "g1 has 1 of 7 (and 4 more like it: g2, g3, g4, g5; --code IC-30 lists each)"),
+        ("IC-30", "h", "h has nothing"),
+    ]
+    assert len(_listed(*alike[:3], other)) == 4
+    assert not _listed()

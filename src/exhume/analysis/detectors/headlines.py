@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
-from typing import Literal
+from functools import cache, reduce
+from typing import Literal, TypedDict
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -43,6 +44,8 @@ _BEFORE_MS, _AFTER_MS = 5 * MINUTE_MS, HOUR_MS
 #: The number of headlines, and of headlines of one class while others wait.
 MOST_HEADLINES = 10
 _OF_ONE_CLASS = 3
+#: The number of findings that say the same and are shown one by one, and of the subjects to name of more.
+_MOST_ALIKE, _MOST_NAMED = 3, 5
 #: The number of findings of one class and subject that are tried as a cause.
 _MOST_CAUSES = 100
 
@@ -56,6 +59,19 @@ DIAGNOSIS = pa.schema(
         pa.field("consequences", pa.string()),
     ]
 )
+
+
+class _Line(TypedDict):
+    """The columns of a finding that show if it says the same as another one."""
+
+    code: str
+    severity: str
+    confidence: str
+    because_of: int | None
+    group: str | None
+    topic: str | None
+    member_id: str | None
+    sentence: str
 
 
 def ranked(findings: Findings) -> pa.Table:
@@ -91,6 +107,44 @@ def ranked(findings: Findings) -> pa.Table:
 def headlines(table: pa.Table) -> pa.Table:
     """Return the headlines of `DIAGNOSIS`, at most ten."""
     return table.filter(pc.is_null(table["because_of"])).slice(0, MOST_HEADLINES)
+
+
+def alike_as_one(table: pa.Table) -> pa.Table:
+    """Return `DIAGNOSIS` for people: one row for more than three findings that say the same of several subjects.
+
+    It is the first of them, with the number of the others and the names of some. Warnings and incidents say the same if only names and
+    numbers differ, notes and undecided checks if they have one class.
+    """
+    rows: list[_Line] = table.select([*_Line.__annotations__]).to_pylist()
+    together: dict[tuple[object, ...], list[int]] = {}
+    for place, row in enumerate(rows):
+        together.setdefault(_said(row), []).append(place)
+    places, sentences = [], []
+    for place, row in enumerate(rows):
+        alike = together[_said(row)]
+        is_one = len(alike) > _MOST_ALIKE
+        if not is_one or place == alike[0]:
+            places.append(place)
+            sentences.append(f"{row['sentence']} ({_others([rows[each] for each in alike[1:]])})" if is_one else row["sentence"])
+    column = table.schema.get_field_index("sentence")
+    return table.take(pa.array(places, pa.int64())).set_column(column, table.schema.field(column), pa.array(sentences, pa.string()))
+
+
+def _others(alike: Sequence[_Line]) -> str:
+    named = list(dict.fromkeys(each["group"] or each["topic"] for each in alike))
+    names = [name for name in named if name is not None]
+    some = f": {', '.join(names[:_MOST_NAMED])}{' …' if len(names) > _MOST_NAMED else ''}" if names else ""
+    return f"and {len(alike):,} more like it{some}; --code {alike[0]['code']} lists each"
+
+
+def _said(row: _Line) -> tuple[object, ...]:
+    """What a finding says, without its subject."""
+    key = (row["code"], row["severity"], row["confidence"], row["because_of"] is None)
+    if row["severity"] == "info":
+        return key
+    names = [name for name in (row["group"], row["topic"], row["member_id"]) if name]
+    sentence = reduce(lambda text, name: text.replace(name, ""), names, row["sentence"])
+    return (*key, re.sub(r"[0-9]+", "", sentence))
 
 
 def _mixed(roots: Sequence[int], classes: Sequence[tuple[int, str]]) -> list[int]:
