@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +20,7 @@ from exhume.cli.options import (
     PictureOutput,
     PictureOutputOption,
     TempDir,
-    record_offsets,
+    chosen_moment,
 )
 
 
@@ -104,6 +105,7 @@ def assignments_command(
     Example: exhume assignments data/ --group billing --topics topics.csv
     """
     from exhume.analysis.assignment.verdicts import assignments_sentence
+    from exhume.cli.document import head_of
     from exhume.cli.groups import matched
     from exhume.cli.picture import write_picture
     from exhume.cli.render import refuse_unfit, render
@@ -114,10 +116,11 @@ def assignments_command(
     refuse_unfit(
         [each.value for each in wanted] if len(wanted) > 1 else None, output=output.of_rows, output_file=output_file, evidence=paths
     )
+    moment = chosen_moment(at_offset, at_time, None)
     with opened(paths, temp_dir=temp_dir) as topic:
         found = topic.assignments(
             groups=matched(topic, groups),
-            at_offset=record_offsets(at_offset, "--at-offset"),
+            at_offset=moment["at_offset"],
             at_time_ms=at_time,
             expected=expected,
             release=release,
@@ -129,7 +132,8 @@ def assignments_command(
             title = "Expected against actual assignment"
             write_picture(assignment_svg(found.partitions, title), title, output, output_file, paths)
         elif len(wanted) > 1:
-            render(tables, output=output.of_rows, output_file=output_file, csv_raw=csv_raw, columns=_SHOWN, evidence=paths)
+            head = partial(head_of, topic, paths, release=release, moment=moment)
+            render(tables, output=output.of_rows, output_file=output_file, csv_raw=csv_raw, columns=_SHOWN, evidence=paths, head=head)
         else:
             columns = _SHOWN[wanted[0]]
             render(tables[wanted[0]], output=output.of_rows, output_file=output_file, csv_raw=csv_raw, columns=columns, evidence=paths)

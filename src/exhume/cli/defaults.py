@@ -24,7 +24,7 @@ FILE = "exhume.toml"
 _WITHOUT_RELEASE = "assignments"
 
 
-def defaults_of(command: Any, arguments: list[str]) -> dict[str, Any]:
+def defaults_of(command: Any, arguments: list[str]) -> dict[str, dict[str, str]]:
     """Return the defaults of the parameters of this program, by command, as click takes them; notes those that apply.
 
     Raises:
@@ -34,7 +34,8 @@ def defaults_of(command: Any, arguments: list[str]) -> dict[str, Any]:
     given = {} if chosen is None else _given()
     if chosen is None or not given:
         return {}
-    found, said = {}, []
+    found: dict[str, str] = {}
+    said = []
     for param in chosen.params:
         name = next((opt.removeprefix("--") for opt in param.opts if opt.removeprefix("--") in given), None)
         if name is None or param.multiple or (name == "release" and arguments[0] == _WITHOUT_RELEASE):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -77,6 +78,7 @@ def inspect_command(
     """
     from exhume.analysis.inspection import INSPECTION_TABLES
     from exhume.analysis.summary import summarize_record_types
+    from exhume.cli.document import head_of
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
     from exhume.errors import RequestError, did_you_mean
@@ -96,5 +98,6 @@ def inspect_command(
             if more:
                 note(f"more with --table: {', '.join(more)}")
         else:
-            render(tables, output=output, output_file=output_file, csv_raw=csv_raw, evidence=paths)
+            head = partial(head_of, topic, paths)
+            render(tables, output=output, output_file=output_file, csv_raw=csv_raw, evidence=paths, head=head)
         tell(topic.findings)

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -17,12 +17,16 @@ import pyarrow.types as pat
 from exhume.arrow_times import timed, timed_schema
 from exhume.cli.arrow_json import dump, is_json
 from exhume.cli.destination import Sink, open_destination, refuse_inside
+from exhume.cli.document import HEAD
 from exhume.cli.lines import csv_lines, json_lines
 from exhume.cli.notes import note
 from exhume.cli.options import PEOPLE, Output
 from exhume.cli.selection import check, current, selected
 from exhume.cli.tables import wants_width
 from exhume.errors import RequestError
+
+if TYPE_CHECKING:
+    from exhume.topic.table_schemas import Json
 
 Source: TypeAlias = pa.Table | pa.RecordBatchReader
 
@@ -39,6 +43,7 @@ def render(
     title: str | None = None,
     columns: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
     evidence: Iterable[Path | str] = (),
+    head: Callable[[], Mapping[str, Json]] | None = None,
 ) -> None:
     """Write one table, or several by name, to standard output or to a file.
 
@@ -54,6 +59,7 @@ def render(
         columns: what `table` shows, in this order, by table name where there are several; None is all. The others always get all. The
             options of the user come before it, see `selection`.
         evidence: what must not be written to.
+        head: the first value of a `json` document of several tables, made only for one.
 
     Raises:
         RequestError: this output cannot carry these tables, or the file cannot be written or is inside the evidence.
@@ -76,7 +82,7 @@ def render(
                 as_records = output is Output.record
                 _write_tables(tables, sink, as_records=as_records, title=title, columns=columns, to_stdout=output_file is None)
             case Output.json:
-                _write_json(tables, sink)
+                _write_json(tables, sink, head)
             case Output.jsonl:
                 _write_jsonl(tables, sink)
             case Output.csv:
@@ -168,14 +174,16 @@ def _for_programs(source: Source) -> Source:
     return pa.RecordBatchReader.from_batches(chosen.schema, chosen.batches)
 
 
-def _write_json(tables: Mapping[str, Source] | Source, sink: Sink) -> None:
+def _write_json(tables: Mapping[str, Source] | Source, sink: Sink, head: Callable[[], Mapping[str, Json]] | None) -> None:
     if not isinstance(tables, Mapping):
         _write_json_array(tables, sink)
         sink.write(b"\n")
         return
     sink.write(b"{")
+    if head is not None:
+        sink.write(f"\n{dump(HEAD)}:{dump(head())}".encode())
     for number, (name, source) in enumerate(tables.items()):
-        sink.write(f"{',' if number else ''}\n{dump(name)}:".encode())
+        sink.write(f"{',' if number or head is not None else ''}\n{dump(name)}:".encode())
         _write_json_array(source, sink)
     sink.write(b"\n}\n")
 

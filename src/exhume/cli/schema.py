@@ -22,14 +22,14 @@ def schema_command(
 
     Example: exhume schema offsets
     """
-    from exhume.topic.table_schemas import DIALECT, json_schema, table_schemas
+    from exhume.topic.table_schemas import DIALECT, SCHEMA_VERSION, json_schema, table_schemas
 
     known = table_schemas()
     if table is None:
         schemas = {name: json_schema(name, schema) for name, schema in known.items()}
         for schema in schemas.values():
             del schema["$schema"]
-        answer: object = {"$schema": DIALECT, "title": "exhume", "$defs": schemas}
+        answer: object = {"$schema": DIALECT, "title": "exhume", "schema_version": SCHEMA_VERSION, "$defs": schemas}
     elif table in known:
         answer = json_schema(table, known[table])
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,7 +26,7 @@ from exhume.cli.options import (
     TempDir,
     TopicNamesFile,
     WhichClock,
-    record_offsets,
+    chosen_moment,
 )
 from exhume.errors import RequestError, did_you_mean
 
@@ -203,12 +204,14 @@ def state_command(
 
     Example: exhume state data/ --release 2.8.2 --group billing
     """
+    from exhume.cli.document import head_of
     from exhume.cli.groups import matched
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
     from exhume.replay.reading import LoadInputs
 
     settings = {"load_buffer_bytes": load_buffer_bytes, "high_watermark": high_watermark, "group_max_size": group_max_size}
+    moment = chosen_moment(at_offset, at_time, clock)
     refuse_unfit(_known_tables(table, with_lag=end_offsets is not None), output=output, output_file=output_file, evidence=paths)
     with opened(paths, temp_dir=temp_dir, verify=not no_verify) as topic:
         answer = topic.graded_state(
@@ -219,9 +222,7 @@ def state_command(
             groups=matched(topic, groups),
             topics_file=topics,
             inputs=LoadInputs(**{name: value for name, value in settings.items() if value is not None}),
-            at_offset=record_offsets(at_offset, "--at-offset"),
-            at_time_ms=at_time,
-            clock=clock.value if clock else None,
+            **moment,
             grade_end=table == "completeness",
             end_offsets=end_offsets,
         )
@@ -229,7 +230,8 @@ def state_command(
             _render_summary(answer, bool(groups), output_file, paths)
         else:
             tables = answer if table is None else answer[table]
-            render(tables, output=output, output_file=output_file, csv_raw=csv_raw, evidence=paths)
+            head = partial(head_of, topic, paths, release=answer.state.release, moment=moment)
+            render(tables, output=output, output_file=output_file, csv_raw=csv_raw, evidence=paths, head=head)
         tell(topic.findings)
 
 

@@ -35,6 +35,8 @@ from exhume.replay.state_tables import SCHEMAS
 #: A value of JSON.
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 
+#: The version of all tables: it grows when a column goes or changes its meaning. A new column does not change it.
+SCHEMA_VERSION = 1
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, reduce
+from functools import cache
 from typing import Literal, TypedDict
 
 import pyarrow as pa
@@ -44,7 +43,7 @@ _BEFORE_MS, _AFTER_MS = 5 * MINUTE_MS, HOUR_MS
 #: The number of headlines, and of headlines of one class while others wait.
 MOST_HEADLINES = 10
 _OF_ONE_CLASS = 3
-#: The number of findings that say the same and are shown one by one, and of the subjects to name of more.
+#: The number of notes of one class that are shown one by one, and of the subjects to name of more.
 _MOST_ALIKE, _MOST_NAMED = 3, 5
 #: The number of findings of one class and subject that are tried as a cause.
 _MOST_CAUSES = 100
@@ -62,15 +61,13 @@ DIAGNOSIS = pa.schema(
 
 
 class _Line(TypedDict):
-    """The columns of a finding that show if it says the same as another one."""
+    """The columns of a finding that show if it is one of many."""
 
     code: str
     severity: str
     confidence: str
-    because_of: int | None
     group: str | None
     topic: str | None
-    member_id: str | None
     sentence: str
 
 
@@ -110,18 +107,18 @@ def headlines(table: pa.Table) -> pa.Table:
 
 
 def alike_as_one(table: pa.Table) -> pa.Table:
-    """Return `DIAGNOSIS` for people: one row for more than three findings that say the same of several subjects.
+    """Return `DIAGNOSIS` for people: one row for more than three notes, or undecided checks, of one class.
 
-    It is the first of them, with the number of the others and the names of some. Warnings and incidents say the same if only names and
-    numbers differ, notes and undecided checks if they have one class.
+    It is the first of them, with the number of the others and the names of some. Warnings and incidents stay.
     """
     rows: list[_Line] = table.select([*_Line.__annotations__]).to_pylist()
-    together: dict[tuple[object, ...], list[int]] = {}
+    together: dict[tuple[str, str], list[int]] = {}
     for place, row in enumerate(rows):
-        together.setdefault(_said(row), []).append(place)
+        if row["severity"] == "info":
+            together.setdefault((row["code"], row["confidence"]), []).append(place)
     places, sentences = [], []
     for place, row in enumerate(rows):
-        alike = together[_said(row)]
+        alike = together.get((row["code"], row["confidence"]), []) if row["severity"] == "info" else []
         is_one = len(alike) > _MOST_ALIKE
         if not is_one or place == alike[0]:
             places.append(place)
@@ -135,16 +132,6 @@ def _others(alike: Sequence[_Line]) -> str:
     names = [name for name in named if name is not None]
     some = f": {', '.join(names[:_MOST_NAMED])}{' …' if len(names) > _MOST_NAMED else ''}" if names else ""
     return f"and {len(alike):,} more like it{some}; --code {alike[0]['code']} lists each"
-
-
-def _said(row: _Line) -> tuple[object, ...]:
-    """What a finding says, without its subject."""
-    key = (row["code"], row["severity"], row["confidence"], row["because_of"] is None)
-    if row["severity"] == "info":
-        return key
-    names = [name for name in (row["group"], row["topic"], row["member_id"]) if name]
-    sentence = reduce(lambda text, name: text.replace(name, ""), names, row["sentence"])
-    return (*key, re.sub(r"[0-9]+", "", sentence))
 
 
 def _mixed(roots: Sequence[int], classes: Sequence[tuple[int, str]]) -> list[int]:
