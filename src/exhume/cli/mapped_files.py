@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import NoReturn
 
 from exhume.cli.run import Interrupted
-from exhume.codecs.file_names import as_text
 from exhume.errors import EvidenceError
 
 _lost: list[EvidenceError] = []
@@ -45,6 +44,8 @@ def _stop(*_: object) -> NoReturn:
 
 def _place_of(page: int) -> tuple[str | None, int | None]:
     """Return the path of the file that was mapped at this page, and its byte there, by the rest of the mapping beside the page."""
+    from exhume.codecs.file_names import as_text
+
     try:
         lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
