@@ -49,6 +49,11 @@ class _JavaProcess:
                 raise KafkaFailed(f"{what}: not within {seconds} s:\n{self._said()}")
             time.sleep(0.1)
 
+    def kill(self) -> None:
+        """End it at once, as after a crash."""
+        self._process.kill()
+        self._process.wait()
+
     def stop(self) -> None:
         self._process.terminate()
         try:
@@ -62,7 +67,9 @@ class _JavaProcess:
 
 
 class Broker:
-    """A broker of this release, alone in its cluster: with ZooKeeper before 3.3, with KRaft from then on. Use it in a `with` statement.
+    """A broker of this release, with ZooKeeper before 3.3, with KRaft from then on. Use it in a `with` statement.
+
+    It is alone in its cluster, or it `joins` the cluster of another one, under another `node_id`. That one may be a `Controller`.
 
     It is not running until `start`, and can be stopped and started again on `log_directory`. It neither compacts nor
     expires anything. `output` is the text of its log since it was last started.
@@ -79,6 +86,8 @@ class Broker:
         offsets_partitions: int,
         settings: Mapping[str, object] = MappingProxyType({}),
         kafka: Kafka | None = None,
+        node_id: int = 1,
+        joins: Broker | None = None,
     ) -> None:
         release, _, choice = coordinator.partition("-")
         self.kafka = installed(release) if kafka is None else kafka
@@ -89,7 +98,12 @@ class Broker:
         self._is_early = choice == "new"
         self.log_directory = directory / "data"
         self.output = directory / "broker.txt"
-        self.port, self._other_port = _free_ports(2)
+        self.node_id = node_id
+        self.port, own_port = _free_ports(2)
+        self._joins = joins
+        #: Of ZooKeeper, or of the controllers.
+        self._other_port: int = own_port if joins is None else joins._other_port
+        self._cluster_id: str = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode() if joins is None else joins._cluster_id
         self._directory = directory
         self._is_kraft = self.kafka.version >= (3, 3)
         own = self._common_settings() | self._cluster_settings() | self._coordinator_settings()
@@ -111,21 +125,38 @@ class Broker:
 
     def start(self) -> None:
         """Start it and return once its port is open."""
-        if not self._is_kraft and self._zookeeper is None:
+        self._start_cluster()
+        self._start_process(self.port)
+
+    def _start_cluster(self) -> None:
+        """Start the ZooKeeper of the cluster, or make the directory of a member of a KRaft cluster."""
+        if not self._is_kraft and self._zookeeper is None and self._joins is None:
             self._zookeeper = self._start_zookeeper()
         elif self._is_kraft and not (self.log_directory / "meta.properties").exists():
-            cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
-            format_command = ("format", f"--cluster-id={cluster_id}", "--config", self._settings)
+            format_command = ("format", f"--cluster-id={self._cluster_id}", "--config", self._settings)
             self.kafka.run("kafka.tools.StorageTool", *format_command, directory=self._directory)
+
+    def _start_process(self, port: int) -> None:
         self.output.unlink(missing_ok=True)
         self._broker = self._start("kafka.Kafka", self._settings, output=self.output)
-        self.wait_until(lambda: _is_open(self.port), "opening the port of the broker")
+        self.wait_until(lambda: _is_open(port), f"opening the port {port}")
+
+    @property
+    def is_running(self) -> bool:
+        """True from `start` until `stop` or `kill`."""
+        return self._broker is not None
 
     def stop(self) -> None:
         """Stop it as an operator does, leaving a log that needs no recovery."""
         if self._broker is not None:
             self._broker.stop()
             self._broker = None
+
+    def kill(self) -> None:
+        """End it at once, as a crash does."""
+        assert self._broker is not None
+        self._broker.kill()
+        self._broker = None
 
     def wait_until(self, condition: Callable[[], bool], what: str) -> None:
         """Return once `condition` holds; raises `KafkaFailed` where the broker ends before, or the time."""
@@ -176,14 +207,15 @@ class Broker:
     def _cluster_settings(self) -> dict[str, object]:
         broker, other = f"127.0.0.1:{self.port}", f"127.0.0.1:{self._other_port}"
         if not self._is_kraft:
-            return {"broker.id": 1, "listeners": f"PLAINTEXT://{broker}", "zookeeper.connect": other}
+            return {"broker.id": self.node_id, "listeners": f"PLAINTEXT://{broker}", "zookeeper.connect": other}
+        is_controller = self._joins is None
         return {
-            "node.id": 1,
-            "process.roles": "broker,controller",
-            "listeners": f"PLAINTEXT://{broker},CONTROLLER://{other}",
+            "node.id": self.node_id,
+            "process.roles": "broker,controller" if is_controller else "broker",
+            "listeners": f"PLAINTEXT://{broker},CONTROLLER://{other}" if is_controller else f"PLAINTEXT://{broker}",
             "advertised.listeners": f"PLAINTEXT://{broker}",
             "controller.listener.names": "CONTROLLER",
-            "controller.quorum.voters": f"1@{other}",
+            "controller.quorum.voters": f"{(self._joins or self).node_id}@{other}",
             # A broker that was killed can return only after its session has expired.
             "broker.heartbeat.interval.ms": 500,
             "broker.session.timeout.ms": 3000,
@@ -234,6 +266,24 @@ class Broker:
         path = self._directory / name
         path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         return path
+
+
+class Controller(Broker):
+    """What brokers need to be a cluster: ZooKeeper, or a controller of KRaft that is no broker."""
+
+    def __init__(self, release: str, directory: Path, *, settings: Mapping[str, object] = MappingProxyType({})) -> None:
+        super().__init__(release, directory, offsets_partitions=1, settings=settings, node_id=100)
+
+    def start(self) -> None:
+        """Start it and return once its port is open."""
+        self._start_cluster()
+        if self._is_kraft:
+            self._start_process(self._other_port)
+
+    def _cluster_settings(self) -> dict[str, object]:
+        settings = super()._cluster_settings()
+        settings.pop("advertised.listeners", None)
+        return settings | {"process.roles": "controller", "listeners": f"CONTROLLER://127.0.0.1:{self._other_port}"}
 
 
 def _free_ports(count: int) -> list[int]:

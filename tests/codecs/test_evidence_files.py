@@ -89,6 +89,11 @@ def test_removed_records_are_a_warning_of_every_answer(tmp_path: Path) -> None:
     assert codes(root, inspects=False) == [("recorder_removed_records", "manifest.json")]
 
 
+def test_records_that_a_leader_lost_are_a_warning_of_every_answer(tmp_path: Path) -> None:
+    root = evidence(tmp_path / "evidence", complete=False, partitions=[{"offsets_partition": 0, "lost_from": 1}])
+    assert codes(root, inspects=False) == [("leader_lost_records", "manifest.json")]
+
+
 def test_a_manifest_names_no_file_outside(tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(b"x")
     rows = [{"path": path, "size_bytes": 1, "sha256": hashlib.sha256(b"x").hexdigest()} for path in ("../secret", f"{tmp_path}/secret")]

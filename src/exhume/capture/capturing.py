@@ -7,7 +7,8 @@ goes on until it is stopped, and after a stop or a kill where it ended.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 from exhume._version import __version__
 from exhume.capture.cluster import TOPIC_DENIED, Cluster, TopicInfo, Unreachable, patiently
 from exhume.capture.evidence_directory import EvidenceDirectory
-from exhume.capture.fetching import Fetcher, Part, Totals, denied, now_text
+from exhume.capture.fetching import Fetcher, LostRecords, Part, Totals, denied, now_text
 from exhume.capture.live_listing import Listing, groups_json, live_text, offsets_text, take_listing, take_topics, topics_csv
 from exhume.capture.recorded_partition import Gap, RecordedPartition
 from exhume.codecs.evidence_files import END_OFFSETS, GROUPS, LIVE, START_OFFSETS, TOPICS, CapturedPartition, ListingSpan, Run
@@ -74,7 +75,7 @@ class Capture:
         progress: Callable[[Totals], None] = lambda _: None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.warnings: list[str] = []
+        self._listing_warnings: list[str] = []
         self._cluster = cluster
         self._directory = directory
         self._options = options
@@ -96,6 +97,11 @@ class Capture:
     def totals(self) -> Totals:
         """Counts since the start."""
         return self._fetcher.totals
+
+    @property
+    def warnings(self) -> list[str]:
+        """Sentences about answers that are missing."""
+        return [*self._fetcher.warnings, *self._listing_warnings]
 
     @property
     def parts(self) -> dict[int, Part]:
@@ -167,8 +173,12 @@ class Capture:
         """Capture up to the high watermarks of this moment, and with a listing up to those after it.
 
         Raises:
-            EvidenceError: a leader gives no answer, or refuses; the directory keeps what was captured.
+            EvidenceError: a leader gives no answer, or refuses, or has lost captured records; the directory keeps what was captured.
         """
+        with self._noting_losses():
+            self._run_once()
+
+    def _run_once(self) -> None:
         self._fetch_to_end()
         if self._options.with_listing and not self._should_stop():
             listing = self._take_listing()
@@ -185,11 +195,21 @@ class Capture:
         """
         for part in self._parts.values():
             part.target = None
-        while not self._should_stop():
-            self._fetcher.step()
-            self._progress(self.totals)
-            self._tick()
-        self._end(is_complete=True)
+        with self._noting_losses():
+            while not self._should_stop():
+                self._fetcher.step()
+                self._progress(self.totals)
+                self._tick()
+            self._end(is_complete=True)
+
+    @contextmanager
+    def _noting_losses(self) -> Iterator[None]:
+        """Write the manifest, with the first lost offset, where a leader has lost captured records."""
+        try:
+            yield
+        except LostRecords:
+            self._end(is_complete=False)
+            raise
 
     def _fetch_to_end(self) -> None:
         ends = patiently(self._fetcher.ends, self._timeout_s, self._cluster.place)
@@ -271,7 +291,7 @@ class Capture:
         try:
             listing = take_listing(self._cluster, self._fetcher.leaders, self._partition_count, self._options.groups)
         except Unreachable as error:
-            self.warnings = [f"the listing of the groups is missing: {error}"]
+            self._listing_warnings = [f"the listing of the groups is missing: {error}"]
             return None
         self._listing = {
             "started_at": started_at,
@@ -289,7 +309,7 @@ class Capture:
             take_topics(self._cluster, listing)
         except Unreachable as error:
             listing.warnings.append(f"the offsets of the data topics are missing: {error}")
-        self.warnings = listing.warnings
+        self._listing_warnings = listing.warnings
         if is_current:
             self._listing["offsets_after"] = self._written_ends()
         if listing.topics is not None:
@@ -355,6 +375,8 @@ def _part(recorded: RecordedPartition, earlier: Mapping[str, Any]) -> Part:
         leaders=earlier.get("leaders", []),
         has_caught_up=earlier.get("has_caught_up", False),
         log_start_offset=earlier.get("log_start_offset"),
+        is_confirmed=not recorded.next_offset,
+        lost_from=earlier.get("lost_from"),
     )
 
 
@@ -372,4 +394,5 @@ def _row(part: Part) -> CapturedPartition:
         "missing_offsets": recorded.missing_offsets,
         "unsound_offsets": recorded.unsound_offsets,
         "removed_below": recorded.removed_below,
+        "lost_from": part.lost_from,
     }

@@ -12,13 +12,15 @@ from datetime import UTC, datetime
 from typing import NoReturn
 
 from exhume.capture.cluster import EARLIEST, LATEST, OUT_OF_RANGE, RETRIABLE, TOPIC_DENIED, Cluster, Fetched, Leader, TopicInfo, Unreachable
+from exhume.capture.continuity import end_of_epoch, fetch_compares_epochs
 from exhume.capture.recorded_partition import MOST_GAPS, Gap, RecordedPartition, scan_batches
 from exhume.codecs.batches import end_reason
 from exhume.codecs.evidence_files import SeenLeader
 from exhume.codecs.file_names import OFFSETS_TOPIC
 from exhume.errors import EvidenceError
 
-_FETCH_WAIT_MS = 500
+#: A flight recorder lets the leaders wait for records. A capture up to an offset asks for records that are there.
+_FETCH_WAIT_MS, _TARGET_WAIT_MS = 500, 50
 _ANSWER_WAIT_S = 0.2
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
 #: A new look at the metadata comes so much later than the last one.
@@ -63,17 +65,21 @@ class Part:
     log_start_offset: int | None = None
     #: True once the capture has reached the end of the log: later gaps arose while it was away.
     has_caught_up: bool = False
+    #: True once the present leader has shown that it has the captured records.
+    is_confirmed: bool = True
+    #: The first captured offset whose record a leader did not have.
+    lost_from: int | None = None
     out_of_range_since: float | None = None
 
     @property
     def is_wanted(self) -> bool:
         """True if the next batches are to be fetched."""
-        return self.target is None or self.planned < self.target
+        return self.target is None or self.planned < self.target or not self.is_confirmed
 
     @property
     def is_at_target(self) -> bool:
-        """True if everything before the target is written."""
-        return self.target is not None and self.recorded.next_offset >= self.target
+        """True if everything before the target is written, and the leader has all of it."""
+        return self.target is not None and self.recorded.next_offset >= self.target and self.is_confirmed
 
 
 class Fetcher:
@@ -89,6 +95,8 @@ class Fetcher:
         self.totals = Totals()
         #: The smallest difference between the clock of this machine and the time of a batch that was just appended.
         self.clock_ms: int | None = None
+        self.warnings: list[str] = []
+        self._compares_epochs = fetch_compares_epochs(cluster)
         self._cluster = cluster
         self._parts = parts
         self._asked: dict[int, dict[int, int]] = {}
@@ -171,6 +179,7 @@ class Fetcher:
             if leader.node_id < 0:
                 self._is_stale = True
             elif known is None or (known.node_id, known.epoch) != (leader.node_id, leader.epoch):
+                part.is_confirmed = not part.planned
                 if part.leaders and (part.leaders[-1]["broker"], part.leaders[-1]["leader_epoch"]) == (leader.node_id, leader.epoch):
                     continue
                 self.totals.leader_changes += known is not None
@@ -194,7 +203,8 @@ class Fetcher:
         numbers = numbers[first:] + numbers[:first]
         self._asked[node] = {number: self._parts[number].planned for number in numbers}
         wanted = [(number, self._parts[number].planned, self._parts[number].planned_epoch) for number in numbers]
-        self._cluster.start_fetch(node, wanted, wait_ms=_FETCH_WAIT_MS)
+        has_targets = all(self._parts[number].target is not None for number in numbers)
+        self._cluster.start_fetch(node, wanted, wait_ms=_TARGET_WAIT_MS if has_targets else _FETCH_WAIT_MS)
         self.totals.fetches += 1
 
     def _take(self, node: int, answers: list[Fetched]) -> bool:
@@ -210,8 +220,8 @@ class Fetcher:
         is_answered = False
         for one in answers:
             part = self._parts[one.partition]
-            if asked.get(one.partition) != part.planned:
-                # Another leader answered for the partition meanwhile.
+            if asked.get(one.partition) != part.planned or part.leader is None or part.leader.node_id != node:
+                # Another leader answered for the partition meanwhile, or will.
                 continue
             if one.error_code:
                 self._take_error(node, part, one)
@@ -219,6 +229,8 @@ class Fetcher:
             is_answered = True
             if one.diverging_offset is not None:
                 self._refuse_lost(part, one.diverging_offset)
+            if not part.is_confirmed and not self._confirm(node, part):
+                continue
             part.out_of_range_since = None
             part.high_watermark, part.last_stable_offset = one.high_watermark, one.last_stable_offset
             part.log_start_offset = one.log_start_offset if one.log_start_offset >= 0 else part.log_start_offset
@@ -241,6 +253,29 @@ class Fetcher:
             self.totals.last_write_ms = now_ms()
         self.totals.lag = sum(max(0, (part.high_watermark or 0) - part.planned) for part in self._parts.values())
         return is_answered
+
+    def _confirm(self, node: int, part: Part) -> bool:
+        """Check that this leader, which answered a fetch, has the captured records. Returns False if it cannot tell now."""
+        number = part.recorded.number
+        if part.planned_epoch >= 0 and not self._compares_epochs:
+            try:
+                answer = end_of_epoch(self._cluster, node, number, part.planned_epoch)
+            except Unreachable:
+                return False
+            code, end = answer or (0, -1)
+            if code in RETRIABLE:
+                self._is_stale = True
+                return False
+            if 0 <= end < part.planned:
+                self._refuse_lost(part, end)
+            if end < 0 and part.leaders and part.leaders[0]["leader_epoch"] != part.leaders[-1]["leader_epoch"]:
+                self._warn(f"partition {number} has another leader, and the broker does not tell if it has all captured records")
+        part.is_confirmed = True
+        return True
+
+    def _warn(self, warning: str) -> None:
+        if warning not in self.warnings:
+            self.warnings.append(warning)
 
     def _take_clock(self, part: Part, timestamp_ms: int) -> None:
         """Compare clocks with a batch that was appended while the fetch waited for it."""
@@ -291,8 +326,12 @@ class Fetcher:
             )
 
     def _refuse_lost(self, part: Part, end: int) -> NoReturn:
-        raise EvidenceError(
-            f"the leader of partition {part.recorded.number} of {OFFSETS_TOPIC} has lost records from offset {end} on",
+        assert part.leader is not None
+        part.lost_from = end
+        raise LostRecords(
+            f"broker {part.leader.node_id}, the leader of partition {part.recorded.number} of {OFFSETS_TOPIC} "
+            f"since leader epoch {part.leader.epoch}, does not have the captured records from offset {end} on: "
+            "an unclean election lost them",
             path=str(part.recorded.path),
             record_offset=end,
             remedy="Keep this directory as it is, for it has the lost records, and capture into another --output-dir",
@@ -305,6 +344,10 @@ class Fetcher:
             record_offset=offset,
             remedy="The segment of this broker is damaged: copy its log directory, and read the copy",
         )
+
+
+class LostRecords(EvidenceError):
+    """A leader does not have records that were captured."""
 
 
 def denied(place: str, operations: str) -> EvidenceError:

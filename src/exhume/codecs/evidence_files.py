@@ -67,6 +67,7 @@ class CapturedPartition(TypedDict):
 
     `gaps` are ranges of offsets that the leader no longer had, both ends included; `missing_offsets` counts these and those inside batches.
     `unsound_offsets` are base offsets of batches whose checksum does not match. `removed_below`: `--keep` removed the records before it.
+    `lost_from`: the first captured offset that a later leader did not have.
     """
 
     offsets_partition: int
@@ -80,6 +81,7 @@ class CapturedPartition(TypedDict):
     missing_offsets: int
     unsound_offsets: list[int]
     removed_below: int | None
+    lost_from: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,8 @@ class EvidenceFiles:
     def incomplete_findings(self) -> Iterator[Finding]:
         """Yield a finding for each part of the log that the manifest names as missing."""
         path = self.shown(EVIDENCE_MANIFEST)
-        if not self.manifest.get("complete"):
+        partitions = list(_rows(self.manifest.get("partitions")))
+        if not self.manifest.get("complete") and not any(isinstance(partition.get("lost_from"), int) for partition in partitions):
             sentence = "the capture did not come to its end: later records of the log are missing"
             yield Finding(
                 code="capture_incomplete",
@@ -131,7 +134,7 @@ class EvidenceFiles:
                 path=path,
                 remedy="Run exhume capture again with the same directory; it goes on after the last whole batch",
             )
-        for partition in _rows(self.manifest.get("partitions")):
+        for partition in partitions:
             removed = partition.get("removed_below")
             if isinstance(removed, int):
                 yield Finding(
@@ -144,6 +147,19 @@ class EvidenceFiles:
                     path=path,
                     offsets_partition=partition.get("offsets_partition"),
                     remedy="Take the state of all groups from a capture without --keep",
+                )
+            lost = partition.get("lost_from")
+            if isinstance(lost, int):
+                yield Finding(
+                    code="leader_lost_records",
+                    severity="warn",
+                    sentence=(
+                        f"an unclean election lost the records from offset {lost} on: "
+                        "this directory has them, and not those that the cluster has in their place"
+                    ),
+                    path=path,
+                    offsets_partition=partition.get("offsets_partition"),
+                    remedy="Capture the present log into another directory; this one has the lost records",
                 )
 
     def verify(self) -> Iterator[Finding]:
