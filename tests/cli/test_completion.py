@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from exhume.cli.demo import DEMO_LOG
 from tests.cli.conftest import Ask, command
+
+DEMO = str(DEMO_LOG)
 
 #: What each shell sets before it asks.
 ASKED = {
@@ -47,3 +51,24 @@ def test_bash_completes_with_the_script(ask: Ask, tmp_path: Path) -> None:
     done = subprocess.run(["bash", "-c", program], env=environment, capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "timeline"
+
+
+@pytest.mark.parametrize("shell", ASKED)
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("why", DEMO, "--group", "fraud"), ["fraud-scoring"]),
+        (("state", DEMO, "-g", "orders-enricher", "-g", "search"), ["search-indexer"]),
+        (("why", DEMO, "--group", "fraud-scoring", "--topic", "or"), ["orders"]),
+        (("why", "there-is-nothing-here", "--group", "f"), []),
+    ],
+    ids=["group", "second group", "topic", "no log"],
+)
+def test_a_shell_gets_groups_and_topics_of_the_log(shell: str, words: tuple[str, ...], expected: list[str]) -> None:
+    environment = {**os.environ, "_EXHUME_COMPLETE": f"complete_{shell}", **ASKED[shell](("exhume", *words))}
+    done = subprocess.run(command(), env=environment, capture_output=True, text=True, check=True)
+
+    for name in expected:
+        assert name in done.stdout
+    assert not any(other in done.stdout for other in ("audit-trail-eu", "clicks.web", "promo-engine"))
+    assert bool(expected) == bool(re.sub(r"_arguments|_files", "", done.stdout).strip())

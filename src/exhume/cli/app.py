@@ -169,6 +169,7 @@ def invoke(arguments: list[str]) -> int:
             command = _command_for(arguments)
             code = command.main(arguments, prog_name="exhume", standalone_mode=False, default_map=defaults_of(command, arguments))
     except _UsageError as error:
+        _suggest(error)
         error.show()
         return EXIT_WRONG_REQUEST
     except (typer.Abort, KeyboardInterrupt):
@@ -181,6 +182,16 @@ def invoke(arguments: list[str]) -> int:
         # Interrupted C code raises an error of its own.
         return EXIT_INTERRUPTED if _is_interrupted.is_set() or lost() else _unexpected(error)
     return code if isinstance(code, int) else 0
+
+
+def _suggest(error: Any) -> None:
+    """Name the most similar option in an error about an unknown one."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(getattr(error, "option_name", ""), getattr(error, "possibilities", None) or (), n=1, cutoff=0)
+    if near:
+        error.possibilities = None
+        error.message = f"{error.message}. Did you mean {near[0]}?"
 
 
 def _unexpected(error: Exception) -> int:

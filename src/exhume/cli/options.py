@@ -76,7 +76,7 @@ EvidencePaths = Annotated[
     typer.Argument(
         metavar="PATH...",
         show_default=False,
-        help="Data directories, partition directories, segment files, or archives of them; s3://, gs://, hdfs:// and kafka:// URIs too.",
+        help="Data directories, partition directories, segment files, or archives of them; s3://, gs://, hdfs:// and kafka:// URIs; or -.",
     ),
 ]
 TempDir = Annotated[
@@ -277,21 +277,38 @@ def chosen_moment(at_offset: list[str] | None, at_time_ms: int | None, clock: Cl
     }
 
 
+def _groups(context: typer.Context, incomplete: str) -> list[str]:
+    from exhume.cli.completion import names
+
+    return names(context, "group", incomplete)
+
+
+def _topics(context: typer.Context, incomplete: str) -> list[str]:
+    from exhume.cli.completion import names
+
+    return names(context, "topic", incomplete)
+
+
 Groups = Annotated[
     list[str] | None,
     typer.Option(
         "--group",
         "-g",
         parser=typed_name,
+        autocompletion=_groups,
         metavar="GROUP",
         help="Only this group: a name, a glob such as 'pay*', or a,b. Repeatable.",
         show_default=False,
     ),
 ]
-Group = Annotated[str, typer.Option("--group", "-g", parser=typed_name, metavar="GROUP", help="The group.", show_default=False)]
+Group = Annotated[
+    str, typer.Option("--group", "-g", parser=typed_name, autocompletion=_groups, metavar="GROUP", help="The group.", show_default=False)
+]
 Topic = Annotated[
     str | None,
-    typer.Option("--topic", "-t", parser=typed_name, metavar="TOPIC", help="Only commits for this topic.", show_default=False),
+    typer.Option(
+        "--topic", "-t", parser=typed_name, autocompletion=_topics, metavar="TOPIC", help="Only commits for this topic.", show_default=False
+    ),
 ]
 Partition = Annotated[
     int | None,
@@ -299,7 +316,9 @@ Partition = Annotated[
 ]
 Topics = Annotated[
     list[str] | None,
-    typer.Option("--topic", "-t", parser=typed_name, metavar="TOPIC", help="Only this topic. Repeatable.", show_default=False),
+    typer.Option(
+        "--topic", "-t", parser=typed_name, autocompletion=_topics, metavar="TOPIC", help="Only this topic. Repeatable.", show_default=False
+    ),
 ]
 Partitions = Annotated[
     list[int] | None,

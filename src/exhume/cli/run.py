@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Timer
 from typing import TYPE_CHECKING
 
 import typer
 
+from exhume.cli.notes import note
 from exhume.cli.options import Leftover
 from exhume.cli.progress import Progress
+from exhume.errors import RequestError
 from exhume.escape import printable
+from exhume.int64 import LARGEST_INT64
 
 if TYPE_CHECKING:
     from exhume.findings import Findings
@@ -21,6 +28,8 @@ if TYPE_CHECKING:
 EXIT_DAMAGE = 1
 #: The number of findings to print on standard error; the rest are counted.
 _MAX_PRINTED_FINDINGS = 20
+#: A client of a remote place tries again for long, without a word.
+_SAID_AFTER_SECONDS = 3.0
 
 
 class Interrupted(KeyboardInterrupt):
@@ -48,9 +57,10 @@ def opened(
     watch()
     with ExitStack() as stack:
         local = [
-            _captured(path, stack.enter_context(TemporaryDirectory(prefix="exhume-", dir=temp_dir)), groups, with_listing=with_listing)
-            if path.lower().startswith("kafka://")
-            else path
+            path
+            if path != "-" and not path.lower().startswith("kafka://")
+            # Both become files of this machine.
+            else _fetched(path, stack.enter_context(TemporaryDirectory(prefix="exhume-", dir=temp_dir)), groups, with_listing=with_listing)
             for path in paths
         ]
         bar = stack.enter_context(Progress("reading"))
@@ -59,11 +69,55 @@ def opened(
             bar.total_bytes = total_bytes
             bar.advance(done_bytes - bar.done_bytes)
 
-        topic = open_topic(local, include=[item.value for item in include or ()], temp_dir=temp_dir, verify=verify, progress=report)
+        with _saying_what_it_waits_for(paths):
+            topic = open_topic(local, include=[item.value for item in include or ()], temp_dir=temp_dir, verify=verify, progress=report)
         stack.enter_context(topic)
         if local != list(paths):
             topic.show_places_as(paths)
         yield topic
+
+
+def _fetched(path: str, directory: str, groups: Sequence[str] | None, *, with_listing: bool) -> str:
+    return _from_stdin(directory) if path == "-" else _captured(path, directory, groups, with_listing=with_listing)
+
+
+@contextmanager
+def _saying_what_it_waits_for(paths: Sequence[str]) -> Iterator[None]:
+    """Note the remote places on standard error if the work inside takes longer than a person expects."""
+    remote = [path for path in paths if "://" in path and not path.lower().startswith(("kafka://", "file://"))]
+    # A URI may have a password, and options.
+    shown = ", ".join(re.sub(r"//[^/@]*@", "//", path.partition("?")[0]) for path in remote)
+    timer = Timer(_SAID_AFTER_SECONDS, note, (f"waiting for {shown}: its client tries again for up to a minute",))
+    timer.daemon = True
+    if remote:
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _from_stdin(directory: str) -> str:
+    """Copy standard input, a segment or an archive of logs, into the directory. Returns its path.
+
+    Raises:
+        RequestError: standard input is a terminal, or is empty.
+    """
+    from exhume.codecs.archive_streams import archive_kind
+
+    if sys.stdin.isatty():
+        raise RequestError("standard input is a terminal", remedy="Send a segment or an archive: tar c data/ | exhume inspect -")
+    path = Path(directory) / "stdin"
+    with path.open("w+b") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+        if not file.tell():
+            raise RequestError("standard input is empty", remedy="Send a segment or an archive: tar c data/ | exhume inspect -")
+        file.seek(0)
+        is_archive = archive_kind(file) is not None
+        file.seek(0)
+        # A segment has the name of its first record offset, with which its first batch begins.
+        base_offset = int.from_bytes(file.read(8), "big") & LARGEST_INT64
+    return str(path if is_archive else path.rename(path.with_name(f"{base_offset:020}.log")))
 
 
 def _captured(place: str, directory: str, groups: Sequence[str] | None, *, with_listing: bool) -> str:

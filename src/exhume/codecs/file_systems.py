@@ -145,12 +145,17 @@ def refused(shown: str, error: Exception, byte_position: int | None = None) -> E
         name = "NO_HADOOP"
     why, remedy = next(((why, remedy) for names, why, remedy in _MEANINGS if name in names), (None, _RETRY))
     said = (code["text"] if code else text).strip().rstrip(".")
+    if len(said) > _LONGEST_CAUSE:
+        # Hadoop names every place where it looked for Java.
+        said = f"{said[:_LONGEST_CAUSE].rpartition(' ')[0]} …"
     message = f"{why} ({said})" if why and said else why or said
     return EvidenceError(f"cannot be read: {message}", path=shown, byte_position=byte_position, remedy=remedy)
 
 
 #: The code and the text in the error messages of Amazon's and Google's clients.
 _CODE = re.compile(r"(?:AWS Error |google::cloud::Status\()(?P<code>[A-Z_]+)(?: during \w+ operation)?:? ?(?P<text>[^({]*)")
+#: The most characters of an error of a client: an error is one line.
+_LONGEST_CAUSE = 160
 _RETRY = "Try again; if the error remains, ask the operator of the store"
 _CREDENTIALS = "Check the credentials (environment, profile, or the options of the URI): they must allow listing and reading objects"
 #: (codes, meaning, remedy)
