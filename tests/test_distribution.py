@@ -51,7 +51,7 @@ def test_workflows_and_templates_are_whole() -> None:
 def test_the_image_has_all_files_that_the_build_reads() -> None:
     kept = {line[1:] for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines() if line.startswith("!")}
 
-    assert kept == {"src", "kernel_build", "pyproject.toml", "setup.py", "constraints.txt", "README.md", "LICENSE"}
+    assert kept == {"src", "kernel_build", "pyproject.toml", "setup.py", "constraints.txt", "README.md", "LICENSE", "docs/exhume.1"}
     assert all((ROOT / name).exists() for name in kept)
     assert "USER exhume" in (ROOT / "Dockerfile").read_text(encoding="utf-8")
 
