@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from exhume.analysis.detectors.cases import Epoch, PartitionCase, TopicCase
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.log_files import LogFiles
+from exhume.analysis.detectors.outages import find_all_silent
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import MORE_NAMED, EvidenceRow, Proof, counted, finding, next_step, span, undecidable
 from exhume.codecs.record_types import OFFSET_COMMIT_TYPES, decode_record
@@ -236,7 +237,12 @@ def find_silence(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:  # noqa:
 
     At least two of its groups committed before and after that time, and a group of another partition of the same replica committed during
     it. The log does not show why the partition had no coordinator: it had no leader, or its load failed.
+
+    Also all groups, three or more, that committed often and then nothing for ten minutes or longer, from and to the same time. It is `info`
+    unless a new leader began then, half of the groups began a new generation then, or half of them also commit unchanged offsets, and so
+    would have committed on idle topics.
     """
+    yield from find_all_silent(case)
     for partition in case.partitions:
         epochs = partition.log_context.epochs
         for before, epoch in pairwise(epochs):
@@ -306,7 +312,7 @@ DETECTORS = (
     ),
     Detector(
         code="IC-37",
-        title="A partition without a coordinator: no records for a time",
+        title="A partition without a coordinator, or all groups silent at once",
         section="The coordinator cannot read its log",
         in_topic=find_silence,
         traps=("A partition with one group may have no commits for a time", "The copy of a removed replica ends early"),

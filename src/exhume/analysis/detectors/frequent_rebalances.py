@@ -28,6 +28,8 @@ _LEAST_SHORT_LIVED = 6
 _LEAST_JOINS, _REPLACEMENTS = 4, 2
 #: A time between two departures is about the rebalance timeout if it differs by at most this share.
 _ABOUT = 0.25
+#: A job leaves its group empty for at least this share of the time.
+_LEAST_EMPTY = 0.1
 #: A program is started with back-off if the time before its start grows by this factor, so many times in a row.
 _GROWTH, _LEAST_GROWING = 1.5, 3
 
@@ -76,8 +78,8 @@ def find_frequent_rebalances(group: GroupCase, inputs: Inputs) -> Iterator[Findi
     Six members or more join and leave again in that time: a rolling restart has none, since each new member stays. Besides, one client
     joins four times, or the members are replaced twice, or some members stay all the time. Causes are an exceeded max.poll.interval.ms, a
     program that ends and starts again, also with another address each time, or an autoscaler. It is `info` if the group is empty in
-    between and its offsets rise: a job that runs again and again, unless the time before each start grows as in a back-off. Storms (IC-04)
-    do not count. If compaction removed the members, it is undecidable.
+    between, for a tenth of the time or longer, and its offsets rise: a job that runs again and again, unless the time before each start
+    grows as in a back-off. Storms (IC-04) do not count. If compaction removed the members, it is undecidable.
     """
     for period in _periods(group):
         if period.is_hidden:
@@ -147,7 +149,7 @@ def _frequent(group: GroupCase, period: _Period, tally: _Tally, without_ms: int)
         sentence += f"; no partition was assigned for at least {span(without_ms)}, {without_ms / period.length_ms:.0%} of the time"
     cause = _cause(tally)
     is_backing_off = _backs_off(period)
-    is_empty_between = 3 * tally.emptied >= len(period.steps)
+    is_empty_between = 3 * tally.emptied >= len(period.steps) and _empty_ms(period) >= _LEAST_EMPTY * period.length_ms
     is_job = is_empty_between and not is_backing_off and _makes_progress(group, period, len(tally.short_lived))
     if is_backing_off:
         sentence += "; the time before each start grew: a program that ends is started again with back-off"
@@ -192,6 +194,15 @@ def _cause(tally: _Tally) -> str:
         return f"the number of members changes between {tally.fewest} and {tally.most} again and again, as by an autoscaler"
     sessions = sorted({member.session_timeout_ms for member in tally.short_lived if member.session_timeout_ms})
     return f"their session timeout is {', '.join(map(span, sessions[:2]))}" if sessions else ""
+
+
+def _empty_ms(period: _Period) -> int:
+    """Return the time without members."""
+    return sum(
+        (step.timestamp_ms or 0) - (empty.timestamp_ms or 0)
+        for empty, step in pairwise(period.steps)
+        if empty.is_empty and not step.is_empty
+    )
 
 
 def _backs_off(period: _Period) -> bool:

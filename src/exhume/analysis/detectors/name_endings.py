@@ -8,6 +8,9 @@ _SEPARATORS = "-_."
 _UUID_CHARACTERS, _FIRST_OF_UUID = 36, 8
 #: Fewer hexadecimal digits are a version or an abbreviation.
 _LEAST_DIGITS = 6
+#: Versions in names: their longest form, a date with a time, and the colours of deployments.
+_LONGEST_VERSION = 14
+_COLOURS = ("blue", "green", "canary")
 
 
 def without_number(name: str) -> str:
@@ -22,6 +25,18 @@ def without_instance(name: str) -> str:
         hex_start = len(name.rstrip(DIGITS))
     consumer_start = name.lower().find("consumer")
     return _cut(name, min(hex_start, _uuid_start(name), len(name) if consumer_start < 0 else consumer_start))
+
+
+def has_version(name: str) -> bool:
+    """Return True if the last part of a name is a version from 2 on, a date, or a colour of a deployment: `-v3`, `-20240108`, `-green`."""
+    start = max(map(name.rfind, _SEPARATORS)) + 1
+    ending = name[start:].lower()
+    if not start or len(ending) > _LONGEST_VERSION:
+        return False
+    number = ending.removeprefix("v")
+    if not number or number.strip(DIGITS):
+        return ending in _COLOURS
+    return len(number) >= _LEAST_DIGITS or (number != ending and int(number) > 1)
 
 
 def _cut(name: str, start: int) -> str:

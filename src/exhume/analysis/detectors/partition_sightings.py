@@ -9,15 +9,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from exhume.analysis.detectors.commit_loops.columns import CommitColumn, KeyColumn
-from exhume.analysis.number_columns import NONE
+from exhume.analysis.detectors.commit_loops.columns import LEAST_REPEATS, CommitColumn, KeyColumn
+from exhume.analysis.detectors.commits import PAUSE_RATIO
+from exhume.analysis.number_columns import NONE, Flags, Int64s
 from exhume.analysis.topic_sizes import is_plausible
+from exhume.durations import MINUTE_MS
 
 if TYPE_CHECKING:
     from exhume.analysis.detectors.key_histories import KeyHistories
 
-#: For each partition: the first and the last time of a commit, and the highest last committed offset of a group with its time.
-_Sighting = tuple[int, int, int, int]
+#: A group commits rising offsets all the time if it has so many different commits, and no pause of this length.
+_BUSY_COMMITS, _BUSY_PAUSE_MS = 20, 5 * MINUTE_MS
+
+#: For each partition: the first and the last time of a commit; the highest last committed offset of a group with its time; and the longest
+#: time, from and to, in which one group committed rising offsets without a pause (0 and 0 for none).
+_Sighting = tuple[int, int, int, int, int, int]
 Times = Mapping[str, Mapping[int, _Sighting]]
 
 
@@ -31,7 +37,8 @@ class PartitionSightings:
                 known = self._times.setdefault(topic, {})
                 for partition, each in listed.items():
                     before = known.get(partition, each)
-                    known[partition] = min(each[0], before[0]), max(each[1], before[1]), *max(each[2:], before[2:])
+                    busy = max(each[4:], before[4:], key=lambda times: times[1] - times[0])
+                    known[partition] = min(each[0], before[0]), max(each[1], before[1]), *max(each[2:4], before[2:4]), *busy
         #: By topic: the partitions in order, and the first time at which each of them or a higher one was named.
         self._ordered: dict[str, tuple[Sequence[int], Sequence[int]]] = {}
 
@@ -45,6 +52,11 @@ class PartitionSightings:
         """Return the highest last committed offset of all groups, if its commit is not before this time."""
         found = self._times.get(topic, {}).get(partition)
         return None if found is None or found[3] < from_ms else found[2]
+
+    def rose_during(self, topic: str, partition: int, from_ms: int, to_ms: int) -> bool:
+        """Return True if one group committed rising offsets from before this time to after it, without a pause."""
+        found = self._times.get(topic, {}).get(partition)
+        return found is not None and found[4] <= from_ms and found[5] >= to_ms
 
     def count_since(self, topic: str, count: int, after_ms: int) -> int:
         """Return the number of partitions after the topic grew from `count` partitions, later than this time; `count` if it did not."""
@@ -77,9 +89,32 @@ def times_of(histories: KeyHistories) -> dict[str, dict[int, _Sighting]]:
     first, last = np.minimum.reduceat(firsts[order], starts), np.maximum.reduceat(lasts[order], starts)
     # The highest value of a partition comes last.
     highest = order[np.append(starts[1:], len(order)) - 1]
-    columns = (codes[starts], first, last, values[highest], lasts[highest])
+    is_busy = _is_busy(histories, order)
+    lengths = np.where(is_busy, lasts[order] - firsts[order], 0)
+    longest = np.lexsort((lengths, codes))
+    busy = longest[np.append(starts[1:], len(order)) - 1]
+    busy_from, busy_to = (np.where(lengths[busy] > 0, times[order[busy]], 0) for times in (firsts, lasts))
+    columns = (codes[starts], first, last, values[highest], lasts[highest], busy_from, busy_to)
     listed, found = names.topics(), dict[str, dict[int, _Sighting]]()
     for code, *sighting in zip(*(column.tolist() for column in columns), strict=True):
         if is_plausible((code & 0xFFFFFFFF) + 1):
-            found.setdefault(listed[code >> 32], {})[code & 0xFFFFFFFF] = sighting[0], sighting[1], sighting[2], sighting[3]
+            low, high, value, at, begin, end = sighting
+            found.setdefault(listed[code >> 32], {})[code & 0xFFFFFFFF] = low, high, value, at, begin, end
     return found
+
+
+def _is_busy(histories: KeyHistories, keys: Int64s) -> Flags:
+    """Return True for each key with many commits, and no pause or repeated offset for five minutes."""
+    commits, repeats = (histories.numbers(column, keys) for column in (KeyColumn.COMMITS, KeyColumn.REPEATS))
+    same_ms = histories.numbers(KeyColumn.LONGEST_LAST, keys) - histories.numbers(KeyColumn.LONGEST_FROM, keys)
+    run_ms = histories.last[keys, CommitColumn.TIME] - histories.numbers(KeyColumn.SAME_FROM, keys)
+    has_run = histories.numbers(KeyColumn.SAME_COUNT, keys) >= LEAST_REPEATS
+    is_busy: Flags = (commits - repeats >= _BUSY_COMMITS) & (same_ms < _BUSY_PAUSE_MS) & ~(has_run & (run_ms >= _BUSY_PAUSE_MS))
+    is_busy &= histories.numbers(KeyColumn.WAS_REWOUND, keys) == 0
+    candidates = np.flatnonzero(is_busy)
+    usual_ms = histories.intervals.medians(keys[candidates])
+    for place, key, interval_ms in zip(candidates.tolist(), keys[candidates].tolist(), usual_ms, strict=True):
+        # A longer pause than ten usual intervals is kept, so a shorter one than five minutes is not hidden here.
+        is_often = interval_ms is not None and interval_ms * PAUSE_RATIO <= _BUSY_PAUSE_MS
+        is_busy[place] = is_often and all(pause.length_ms < _BUSY_PAUSE_MS for pause in histories.pauses.get(key, ()))
+    return is_busy

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -10,6 +10,7 @@ from exhume.analysis.detectors.cases import SILENT_RATIO, GroupCase, Silence
 from exhume.analysis.detectors.commit_loops.columns import KeyColumn
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.lags import lag_of
+from exhume.analysis.detectors.left_behind import find_left_behind
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import NAMED, counted, finding, some, span, undecidable
 from exhume.analysis.detectors.steps import EAGER, judged, log_extents, who
@@ -82,12 +83,19 @@ def find_stopped(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
     groups in the same offsets partition continue.
 
     If the next record of the group skips generations, or contains none of these members, a rebalance was stuck or the members were removed:
-    likely. So is a silence of half an hour of clients that also commit unchanged offsets, if the next record is the next generation. If
-    no record follows, the group may still be stuck: possible; likely, if `--end-offsets` or later commits of other groups show records
-    after its offsets. Without them it is undecidable for clients that commit changed offsets only, since they do not commit on idle topics.
-    Besides, the record of a generation came ten minutes or more after its leader was chosen: the members
-    waited for the assignment of the leader.
+    likely. So is a silence of half an hour if the next record is the next generation, and the clients also commit unchanged offsets, or
+    another group shows that records came to its partitions in that time; with such a group, also if the same members went on.
+
+    If the log ends in the silence, the group may still be stuck: possible; likely, if `--end-offsets` or later commits of other groups show
+    records after its offsets. Without them it is undecidable for clients that commit changed offsets only, since they do not commit on idle
+    topics. Besides, the record of a generation came ten minutes or more after its leader was chosen: the members waited for the assignment
+    of the leader.
+
+    Also a group that records leave behind until the end of the log, as `--end-offsets` or commits of other groups show: it worked for an
+    hour, and has had no members for fifteen minutes, and for twice its longest earlier pause; or it still commits, reads at most half as
+    fast as before and as records come, and is an hour behind.
     """
+    yield from find_left_behind(group, inputs)
     if not group.memberships:
         return
     yield from _waited_for_leader(group)
@@ -105,6 +113,8 @@ def find_stopped(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
             yield from _ended(group, silence, before, after)
         elif after is None and silence.to_record_offset >= group.log_context.next_offset:
             yield from _open(group, silence, before, inputs)
+        else:
+            yield from _went_on(group, silence, before)
 
 
 def _silences(group: GroupCase) -> Iterator[Silence]:
@@ -130,7 +140,8 @@ def _ended(group: GroupCase, silence: Silence, before: Membership, after: Member
     came_back = {client_of(member) for member in after.members.values()} & clients_before
     is_disjoint = bool(after.members) and not {*before.members} & {*after.members}
     is_next = after.generation is not None and before.generation is not None and after.generation == before.generation + 1
-    is_still = is_next and bool(after.members) and silence.length_ms >= _STILL_MS and _repeats(group)
+    rose = _rose_meanwhile(group, silence)
+    is_still = is_next and bool(after.members) and silence.length_ms >= _STILL_MS and (_repeats(group) or bool(rose))
     if gap <= 0 and not is_disjoint and not is_still:
         return
     signs = [f"the log has generation {before.generation} and then {after.generation}"] if gap > 0 else []
@@ -139,8 +150,9 @@ def _ended(group: GroupCase, silence: Silence, before: Membership, after: Member
         signs.append(back if came_back else "none of its members came back")
     if not signs:
         signs.append(f"then generation {after.generation} began, as after a rebalance that stood still")
+    signs += _others_read(rose)
     until_ms = after.timestamp_ms if after.timestamp_ms is not None else silence.to_timestamp_ms
-    not_excluded = ["idle topics, and clients that commit changed offsets only"] if not _repeats(group) else []
+    not_excluded = ["idle topics, and clients that commit changed offsets only"] if not _repeats(group) and not rose else []
     not_excluded.append("an application that stores its offsets elsewhere")
     if not group.log_context.is_complete_at(silence.from_record_offset):
         not_excluded.append(f"commits and group records before record {group.log_context.complete_from_offset} that compaction removed")
@@ -154,6 +166,34 @@ def _ended(group: GroupCase, silence: Silence, before: Membership, after: Member
         evidence=[before, after],
         not_excluded=not_excluded,
         remedy="Check the broker log of the coordinator and the clients at that time: a rebalance that does not finish leaves no record",
+    )
+
+
+def _rose_meanwhile(group: GroupCase, silence: Silence) -> list[str]:
+    """Return the partitions of this group to which records came during the silence, as the commits of another group show."""
+    sightings, first, last = group.log_context.sightings, silence.from_timestamp_ms, silence.to_timestamp_ms
+    return [f"{topic}-{partition}" for topic, partition in group.keys.names if sightings.rose_during(topic, partition, first, last)]
+
+
+def _others_read(rose: Sequence[str]) -> list[str]:
+    return [f"another group read new records of {some(sorted(rose))} in that time"] if rose else []
+
+
+def _went_on(group: GroupCase, silence: Silence, before: Membership) -> Iterator[Finding]:
+    """Find a silence of half an hour after which the same members went on."""
+    rose = _rose_meanwhile(group, silence)
+    if not rose or silence.length_ms < _STILL_MS or not group.log_context.is_complete_at(silence.from_record_offset):
+        return
+    yield finding(
+        "IC-18",
+        f"the group had {counted(len(before.members), 'member')} and committed nothing for {span(silence.length_ms)} (usual interval"
+        f" {span(silence.usual_interval_ms)}), and then went on: {_others_read(rose)[0]}",
+        group,
+        severity="warn",
+        confidence="likely",
+        evidence=[before],
+        not_excluded=("an application that stores its offsets elsewhere", "a consumer that paused its partitions on purpose"),
+        remedy="Search the logs of the clients at that time: a long pause, or a call that did not return",
     )
 
 

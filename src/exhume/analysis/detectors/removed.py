@@ -148,6 +148,15 @@ class _Deletion:
         return other_causes(self.removed)
 
     @property
+    def moves(self) -> list[str]:
+        """Each removed offset, and the first commit after it."""
+        return [
+            f"{each.key.topic}-{each.key.partition} {change.before.committed_offset} → {change.commit.committed_offset} ({change.delta:+d})"
+            for each, change in zip(self.removed, self.came_back, strict=False)
+            if change.before is not None
+        ]
+
+    @property
     def evidence(self) -> list[Proof]:
         return [*(each.removal for each in self.removed), *([self.record] if self.record is not None else []), *self.came_back]
 
@@ -230,11 +239,7 @@ def _is_elsewhere(key: KeyHistory, change: Change) -> bool:
 
 
 def _request(deletion: _Deletion, sentence: str) -> Finding:
-    moves = [
-        f"{each.key.topic}-{each.key.partition} {change.before.committed_offset} → {change.commit.committed_offset} ({change.delta:+d})"
-        for each, change in zip(deletion.removed, deletion.came_back, strict=False)
-        if change.before is not None
-    ]
+    moves = deletion.moves
     if moves:
         sentence += f"; then the group committed again: {some(moves)}"
     return finding(
@@ -266,13 +271,15 @@ def _topic_deletion(together: Sequence[_Deletion]) -> Finding:
     first = together[0]
     took = f"topic {topic} was deleted at {show_time(first.timestamp_ms)}: {counted(len(groups), 'group')} lost offsets of it"
     refused = "; members subscribe to it, so a request would have been refused" if any(each.is_subscribed for each in together) else ""
+    moves = [move for each in together for move in each.moves]
+    again = f"; then {'it' if len(groups) == 1 else 'they'} committed again: {some(moves)}" if moves else ""
     about = first.group if len(groups) == 1 else first.group.log_context
     within = span(max(together[-1].timestamp_ms - first.timestamp_ms, WINDOWS.together_ms))
     return finding(
         "IC-05a",
-        f"{took} within {within}: {some(groups)}{refused}",
+        f"{took} within {within}: {some(groups)}{refused}{again}",
         about,
-        severity="info",
+        severity="warn" if moves else "info",
         confidence="possible" if all(each.confidence == "possible" for each in together) else "likely",
         topic=topic,
         evidence=[proof for each in together if each.group.log_context is first.group.log_context for proof in each.evidence],

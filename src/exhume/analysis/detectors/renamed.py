@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from exhume.analysis.detectors.cases import GroupCase, LogContext, TopicCase
-from exhume.analysis.detectors.commits import CommitRow
+from exhume.analysis.detectors.commits import JUMP_FLOOR, JUMP_RATIO, CommitRow
 from exhume.analysis.detectors.inputs import Inputs
-from exhume.analysis.detectors.name_endings import without_instance
+from exhume.analysis.detectors.name_endings import has_version, without_instance
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import Proof, finding, next_step, some, span
 from exhume.analysis.memberships import Membership
@@ -65,7 +65,13 @@ def find_renamed_groups(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
     The other group is not active again: it wrote nothing for an hour, or all its members left. Four fifths of their topics are the same,
     and a client id (without its ending) is the same too; or, within a day, a subnet or the assignor. The new group starts from its own
     offsets, not from those of the old group.
+
+    Also, with `--start-offsets`, a group alone: the end of its id is a version, a date or a colour, the log has its first generation, and
+    it began far behind the start of its topics. The groups of earlier versions may have their offsets in another offsets partition.
     """
+    for group in case.groups():
+        yield from _began_late(group, inputs)
+        group.forget()
     if not _is_taken_up(case):
         return
     seen: dict[str, _Traits] = {}
@@ -86,6 +92,35 @@ def find_renamed_groups(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
         old = [each for each in others.values() if _is_successor(each, new, now_ms)]
         if 0 < len(old) <= _MOST_SUCCESSORS:
             yield _renamed(max(old, key=lambda each: each.last_ms), new, inputs)
+
+
+def _began_late(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
+    """Find a new version of an application that skipped the records before it."""
+    if inputs.start_offsets is None or not has_version(group.group) or not group.records or group.records[0].epoch != 1:
+        return
+    if not group.log_context.is_complete_at(group.records[0].record_offset):
+        return
+    skipped: dict[str, int] = {}
+    keys = [key for key in group.keys if key.first_committed_offset is not None]
+    for key in keys:
+        start = inputs.start_offsets.get((key.topic, key.partition))
+        before = 0 if start is None else (key.first_committed_offset or 0) - start
+        if before > max(JUMP_FLOOR, JUMP_RATIO * (key.usual_rise or 0)):
+            skipped[f"{key.topic}-{key.partition}"] = before
+    if not keys or len(skipped) < _ALIKE * len(keys):
+        return
+    named = some([f"{name} {count}" for name, count in sorted(skipped.items())])
+    yield finding(
+        "IC-25",
+        f"the group is new, and its id ends as that of a new version; its first commits skipped records of the topics: {named}; the group"
+        " of the version before may have read them",
+        group,
+        severity="warn",
+        confidence="possible",
+        evidence=[*group.edges()[:1], *(key.last for key in keys if key.last is not None)],
+        not_excluded=("a new application that starts at the end on purpose",),
+        remedy="Look for the group of the version before, in all offsets partitions: exhume groups",
+    )
 
 
 def _is_taken_up(case: TopicCase) -> bool:

@@ -14,6 +14,7 @@ from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, some, span
+from exhume.analysis.detectors.set_back import find_set_back
 from exhume.analysis.memberships import Membership
 from exhume.findings import Finding
 
@@ -70,7 +71,12 @@ def find_operator_resets(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
 
     kafka-consumer-groups.sh resets offsets this way, without leader epoch and metadata. It is likely if one batch contains several
     partitions, most of them get another value, and members join later.
+
+    Also all, or nearly all, offsets of a topic that went far back together, while their owners stayed or the group has no members at all:
+    by twenty usual rises and 100 offsets or more, and no later commit undoes it. A tool, an older checkpoint or a seek of the application
+    does that. A group that does it more than three times does so on purpose.
     """
+    yield from find_set_back(group)
     bursts = _bursts(group)
     if _period_ms([burst.timestamp_ms for burst in bursts]) is not None:
         return
@@ -223,7 +229,7 @@ def _regular(intervals: Sequence[int]) -> float | None:
 DETECTORS = (
     Detector(
         code="IC-05b",
-        title="Offsets reset by an operator",
+        title="Offsets reset by an operator, or set back together",
         section="Offsets moved",
         in_group=find_operator_resets,
         traps=(
