@@ -12,13 +12,13 @@ from exhume.durations import parse_duration
 from exhume.findings import Finding
 from exhume.replay.topic_names import read_topics_file
 
-from . import tales_of_days, tales_of_groups, tales_of_offsets, tales_of_production
+from . import tales_of_days, tales_of_groups, tales_of_offsets, tales_of_production, tales_of_shifts
 from .story import Story, topic_id
 from .tales import TALES, Told
 
 #: Tales that no rule finds: the log shows too little of them.
 MISSED: frozenset[str] = frozenset()
-TOLD_IN = (tales_of_days, tales_of_groups, tales_of_offsets, tales_of_production)
+TOLD_IN = (tales_of_days, tales_of_groups, tales_of_offsets, tales_of_production, tales_of_shifts)
 
 
 def _warned(told: Told, directory: Path) -> list[Finding]:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from exhume.analysis.detectors.cases import Epoch, PartitionCase, TopicCase
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.log_files import LogFiles
-from exhume.analysis.detectors.outages import find_all_silent
+from exhume.analysis.detectors.outages import find_all_silent, find_leader_changes
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import MORE_NAMED, EvidenceRow, Proof, counted, finding, next_step, span, undecidable
 from exhume.codecs.record_types import OFFSET_COMMIT_TYPES, decode_record
@@ -240,9 +240,10 @@ def find_silence(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:  # noqa:
 
     Also all groups, three or more, that committed often and then nothing for ten minutes or longer, from and to the same time. It is `info`
     unless a new leader began then, half of the groups began a new generation then, or half of them also commit unchanged offsets, and so
-    would have committed on idle topics.
+    would have committed on idle topics. And a partition with ten new leaders or more within an hour.
     """
     yield from find_all_silent(case)
+    yield from find_leader_changes(case)
     for partition in case.partitions:
         epochs = partition.log_context.epochs
         for before, epoch in pairwise(epochs):

@@ -18,6 +18,7 @@ from exhume.analysis.detectors.owner_history import Handover
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, next_step, some, span, undecidable
 from exhume.analysis.detectors.steps import handover_before, named
+from exhume.analysis.detectors.truncated import find_truncated
 from exhume.analysis.number_columns import NONE, Int64s
 from exhume.findings import Confidence, Finding, Severity
 
@@ -44,7 +45,11 @@ def find_recreated_topics(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
     commits of a key changes, so the topic was recreated; (b) the leader epoch in them decreases; (c) the offsets of all partitions of a
     topic fall to near 0, in all groups, within minutes. (b) and (c) together make it likely. (b) alone may also be an unclean leader
     election.
+
+    Also one partition whose offsets go back when the leader epoch rises, or in two groups within minutes while the other partitions of the
+    topic do not: an unclean leader election may have truncated it.
     """
+    yield from find_truncated(case)
     by_id: defaultdict[str, list[_Sign]] = defaultdict(list)
     by_epoch: defaultdict[str, list[_Sign]] = defaultdict(list)
     collapses: defaultdict[str, list[_Sign]] = defaultdict(list)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from exhume.analysis.detectors.cases import GroupCase, PartitionCase, Silence, TopicCase
+from exhume.analysis.detectors.cases import Epoch, GroupCase, PartitionCase, Silence, TopicCase
 from exhume.analysis.detectors.commit_loops.columns import KeyColumn
 from exhume.analysis.detectors.report import Proof, counted, finding, some, span
-from exhume.durations import MINUTE_MS
+from exhume.durations import HOUR_MS, MINUTE_MS
 from exhume.findings import Finding
 
 #: The least length, and the least number of usual intervals in it.
@@ -17,6 +17,8 @@ _LEAST_MS, _LEAST_MISSED = 10 * MINUTE_MS, 20
 _TOGETHER_MS = 2 * MINUTE_MS
 #: At least this many groups are silent together.
 _LEAST_GROUPS = 3
+#: The leader epoch of a partition rises less often within an hour, even if all brokers of a small cluster start again.
+_MOST_CHANGES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,55 @@ def find_all_silent(case: TopicCase) -> Iterator[Finding]:
 def _span_of(together: Sequence[_Silent]) -> tuple[int, int]:
     """Return the time in which all of them were silent."""
     return max(each.silence.from_timestamp_ms for each in together), min(each.silence.to_timestamp_ms for each in together)
+
+
+def find_leader_changes(case: TopicCase) -> Iterator[Finding]:
+    """Find offsets partitions whose leader changed again and again: see `find_silence`."""
+    for partition in case.partitions:
+        log_context = partition.log_context
+        most = max(_hours(_new_leaders(log_context.epochs)), key=len, default=())
+        changes = len(most) - 1
+        if changes < _MOST_CHANGES:
+            continue
+        length_ms = (most[-1].first_timestamp_ms or 0) - (most[0].first_timestamp_ms or 0)
+        yield finding(
+            "IC-37",
+            f"this offsets partition got {counted(changes, 'new leader')} within {span(length_ms)}, with leader epochs from"
+            f" {most[0].leader_epoch} to {most[-1].leader_epoch}: each new leader loads the partition, and its groups have no"
+            " coordinator until then",
+            log_context,
+            severity="warn",
+            confidence="likely",
+            evidence=[
+                {
+                    "record_offset": each.first_record_offset,
+                    "timestamp_ms": each.first_timestamp_ms,
+                    "what": f"leader epoch {each.leader_epoch}",
+                }
+                for each in most
+            ],
+            not_excluded=("a rolling restart of many brokers",),
+            remedy="Search the logs of the brokers and of the controller for a broker that comes and goes",
+        )
+
+
+def _new_leaders(epochs: Sequence[Epoch]) -> list[Epoch]:
+    """Return the epochs that are higher than all before."""
+    found: list[Epoch] = []
+    for epoch in epochs:
+        if epoch.first_timestamp_ms is not None and epoch.leader_epoch > (found[-1].leader_epoch if found else -1):
+            found.append(epoch)
+    return found
+
+
+def _hours(epochs: Sequence[Epoch]) -> Iterator[Sequence[Epoch]]:
+    """Yield the epochs within an hour from each one on."""
+    last = 0
+    for first, begin in enumerate(epochs):
+        last = max(last, first)
+        while last + 1 < len(epochs) and 0 <= (epochs[last + 1].first_timestamp_ms or 0) - (begin.first_timestamp_ms or 0) <= HOUR_MS:
+            last += 1
+        yield epochs[first : last + 1]
 
 
 def _is_another_at_work(partitions: Sequence[PartitionCase], together: Sequence[_Silent]) -> bool:

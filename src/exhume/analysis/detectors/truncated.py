@@ -1,0 +1,93 @@
+"""Find topic partitions that an election truncated: their committed offsets go back when the leader epoch rises, or in several groups."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from exhume.analysis.detectors.cases import GroupCase, LogContext, TopicCase
+from exhume.analysis.detectors.commit_loops.columns import CommitColumn
+from exhume.analysis.detectors.commits import Change
+from exhume.analysis.detectors.report import counted, finding, some
+from exhume.durations import MINUTE_MS
+from exhume.findings import Finding
+
+#: The offsets of a truncated partition go back within this time, in all groups that read it.
+_TOGETHER_MS = 15 * MINUTE_MS
+#: A key that goes back more often has another cause.
+_MOST_TIMES = 3
+#: The least number of groups whose offsets go back, if no leader epoch shows the election.
+_LEAST_GROUPS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Fall:
+    group: str
+    log_context: LogContext
+    change: Change
+
+    @property
+    def is_new_leader(self) -> bool:
+        """True if the leader epoch rose with this commit."""
+        return self.change.commit.leader_epoch > self.change.known_leader_epoch >= 0
+
+    @property
+    def move(self) -> str:
+        before = None if self.change.before is None else self.change.before.committed_offset
+        return f"{self.group} {before} → {self.change.commit.committed_offset} ({self.change.delta:+d})"
+
+
+def find_truncated(case: TopicCase) -> Iterator[Finding]:
+    """Find truncated topic partitions: see `find_recreated_topics`."""
+    by_partition: defaultdict[tuple[str, int], list[_Fall]] = defaultdict(list)
+    topics: defaultdict[str, set[int]] = defaultdict(set)
+    for group in case.groups():
+        for place, fall in _falls(group):
+            by_partition[place].append(fall)
+            topics[place[0]].add(place[1])
+        group.forget()
+    for place, falls in sorted(by_partition.items()):
+        falls.sort(key=lambda fall: fall.change.commit.timestamp_ms or 0)
+        with_epoch = [fall for fall in falls if fall.is_new_leader]
+        first_ms = ((with_epoch or falls)[0].change.commit.timestamp_ms) or 0
+        together = [fall for fall in falls if abs((fall.change.commit.timestamp_ms or 0) - first_ms) <= _TOGETHER_MS]
+        groups = {fall.group for fall in together}
+        # If most partitions of a topic go back, the topic was created again, or its readers went back.
+        is_alone = len(topics[place[0]]) == 1
+        if with_epoch or (is_alone and len(groups) >= _LEAST_GROUPS):
+            yield _truncated(place, together, is_new_leader=bool(with_epoch), groups=len(groups))
+
+
+def _falls(group: GroupCase) -> Iterator[tuple[tuple[str, int], _Fall]]:
+    rewinds = group.keys.changed("rewind")
+    if not len(rewinds):
+        return
+    for key in group.keys.at(rewinds.where(rewinds.commit(CommitColumn.PRODUCER) < 0).places):
+        if key.count_of.get("rewind", 0) > _MOST_TIMES:
+            continue
+        for change in key.of("rewind"):
+            is_other = not change.reasons.isdisjoint(("leader_epoch", "topic_id", "while_empty")) or change.commit.producer_id is not None
+            if not is_other and change.phase in ("active", "unrecorded") and change.commit.timestamp_ms is not None:
+                yield (key.topic, key.partition), _Fall(group.group, group.log_context, change)
+
+
+def _truncated(place: tuple[str, int], falls: Sequence[_Fall], *, is_new_leader: bool, groups: int) -> Finding:
+    topic, partition = place
+    log_context = falls[0].log_context
+    how = "when its leader epoch rose" if is_new_leader else "within minutes"
+    names = sorted({fall.group for fall in falls})
+    return finding(
+        "IC-07",
+        f"the offsets of {topic}-{partition} went back {how}, in {counted(groups, 'group')}, as after an unclean leader election that"
+        f" truncated it: {some([fall.move for fall in falls])}",
+        log_context,
+        severity="warn",
+        confidence="likely" if is_new_leader and groups >= _LEAST_GROUPS else "possible",
+        group=names[0] if len(names) == 1 else None,
+        topic=topic,
+        partition=partition,
+        evidence=[fall.change for fall in falls if fall.log_context is log_context],
+        not_excluded=("commits in the memory of a previous owner (IC-02)", "an application that went back on purpose"),
+        remedy="Check the broker log for an unclean election or a truncation: records at the offsets above may be lost",
+    )
