@@ -16,9 +16,9 @@ from exhume.findings import Finding
 #: The offsets of a truncated partition go back within this time, in all groups that read it.
 _TOGETHER_MS = 15 * MINUTE_MS
 #: A key that goes back more often has another cause.
-_MOST_TIMES = 3
+_MOST_FALLS = 3
 #: The least number of groups whose offsets go back, if no leader epoch shows the election.
-_LEAST_GROUPS = 2
+_LEAST_READERS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,9 @@ class _Fall:
 
     @property
     def is_new_leader(self) -> bool:
-        """True if the leader epoch rose with this commit."""
-        return self.change.commit.leader_epoch > self.change.known_leader_epoch >= 0
+        """True if the leader epoch rose from the commit before to this one."""
+        before = self.change.before
+        return before is not None and self.change.commit.leader_epoch > before.leader_epoch >= 0
 
     @property
     def move(self) -> str:
@@ -55,7 +56,7 @@ def find_truncated(case: TopicCase) -> Iterator[Finding]:
         groups = {fall.group for fall in together}
         # If most partitions of a topic go back, the topic was created again, or its readers went back.
         is_alone = len(topics[place[0]]) == 1
-        if with_epoch or (is_alone and len(groups) >= _LEAST_GROUPS):
+        if with_epoch or (is_alone and len(groups) >= _LEAST_READERS):
             yield _truncated(place, together, is_new_leader=bool(with_epoch), groups=len(groups))
 
 
@@ -64,7 +65,7 @@ def _falls(group: GroupCase) -> Iterator[tuple[tuple[str, int], _Fall]]:
     if not len(rewinds):
         return
     for key in group.keys.at(rewinds.where(rewinds.commit(CommitColumn.PRODUCER) < 0).places):
-        if key.count_of.get("rewind", 0) > _MOST_TIMES:
+        if key.count_of.get("rewind", 0) > _MOST_FALLS:
             continue
         for change in key.of("rewind"):
             is_other = not change.reasons.isdisjoint(("leader_epoch", "topic_id", "while_empty")) or change.commit.producer_id is not None
@@ -83,7 +84,7 @@ def _truncated(place: tuple[str, int], falls: Sequence[_Fall], *, is_new_leader:
         f" truncated it: {some([fall.move for fall in falls])}",
         log_context,
         severity="warn",
-        confidence="likely" if is_new_leader and groups >= _LEAST_GROUPS else "possible",
+        confidence="likely" if is_new_leader and groups >= _LEAST_READERS else "possible",
         group=names[0] if len(names) == 1 else None,
         topic=topic,
         partition=partition,
