@@ -58,6 +58,21 @@ def test_a_total_that_is_learnt_late_is_shown(watched: Callable[[], FakeTerminal
 
 
 @pytest.mark.usefixtures("no_delay")
+def test_one_bar_names_the_pass_and_the_work_after_it(watched: Callable[[], FakeTerminal]) -> None:
+    watched()
+    labels = []
+    with Progress("reading") as bar:
+        for done_bytes in (1, 4, 4, 2, 4, 1):
+            bar.reach(done_bytes, 4)
+            labels.append(bar.label)
+
+    assert labels == [
+        *("reading", "reading: evaluating", "reading: evaluating"),
+        *("reading, pass 2", "reading, pass 2: evaluating", "reading, pass 3"),
+    ]
+
+
+@pytest.mark.usefixtures("no_delay")
 def test_a_bar_leaves_when_the_work_fails(watched: Callable[[], FakeTerminal]) -> None:
     terminal = watched()
     bar = Progress("reading")

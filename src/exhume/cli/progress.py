@@ -40,7 +40,8 @@ class Progress:
     """
 
     def __init__(self, label: str, *, total_bytes: int | None = None) -> None:
-        self.label = printable(label)
+        self.label = self._label = printable(label)
+        self._passes = 0
         self.total_bytes = total_bytes
         self.done_bytes = 0
         self._is_watched = notes.are_wanted() and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
@@ -63,7 +64,18 @@ class Progress:
                 return
             self._show()
         if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=self.done_bytes, total=self.total_bytes)
+            self._bar.update(self._task, completed=self.done_bytes, total=self.total_bytes, description=self.label)
+
+    def reach(self, done_bytes: int, total_bytes: int) -> None:
+        """Say that one of several passes over the bytes is at this place; the label names the pass, and the work after its end.
+
+        A pass begins when fewer bytes are done than before.
+        """
+        self._passes += done_bytes < self.done_bytes or not self._passes
+        pass_label = self._label if self._passes == 1 else f"{self._label}, pass {self._passes}"
+        self.label = f"{pass_label}: evaluating" if done_bytes >= total_bytes > 0 else pass_label
+        self.total_bytes = total_bytes
+        self.advance(done_bytes - self.done_bytes)
 
     def make_way(self) -> None:
         """Remove the bar for good, before an answer appears on the same terminal."""

@@ -64,13 +64,8 @@ def opened(
             for path in paths
         ]
         bar = stack.enter_context(Progress("reading"))
-
-        def report(done_bytes: int, total_bytes: int) -> None:
-            bar.total_bytes = total_bytes
-            bar.advance(done_bytes - bar.done_bytes)
-
         with _saying_what_it_waits_for(paths):
-            topic = open_topic(local, include=[item.value for item in include or ()], temp_dir=temp_dir, verify=verify, progress=report)
+            topic = open_topic(local, include=[item.value for item in include or ()], temp_dir=temp_dir, verify=verify, progress=bar.reach)
         stack.enter_context(topic)
         if local != list(paths):
             topic.show_places_as(paths)
