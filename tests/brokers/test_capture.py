@@ -17,6 +17,7 @@ import pytest
 from kafka import KafkaAdminClient
 
 import exhume
+from exhume.codecs.offsets_topic import offsets_partition_of
 from tests.compared import Compared
 from tests.patience import PATIENCE_SECONDS
 
@@ -186,8 +187,9 @@ def await_same_bytes(broker: Broker, evidence: Path, recorder: subprocess.Popen[
         time.sleep(0.1)
 
 
-def test_kafka_is_a_place_for_a_command(tmp_path: Path) -> None:
+def test_kafka_is_a_place_for_a_command_and_for_the_library(tmp_path: Path) -> None:
     evidence = tmp_path / "evidence"
+    (tmp_path / "captures").mkdir()
     with running("4.0.0", tmp_path) as broker:
         commit(server(broker), "billing", 7)
         assert capture(server(broker), evidence).returncode == 0
@@ -201,6 +203,16 @@ def test_kafka_is_a_place_for_a_command(tmp_path: Path) -> None:
         assert done.returncode == 1, done.stderr
         changes = {(row["before"], row["after"]) for row in json.loads(done.stdout) if row["column"] == "committed_offset"}
         assert changes == {(6, 500)}
+        with exhume.open(f"kafka://{server(broker)}", temp_dir=tmp_path / "captures", capture_groups=["billing"]) as topic:
+            (temporary,) = (tmp_path / "captures").iterdir()
+            offsets = {row["committed_offset"] for row in topic.state().offsets.to_pylist()}
+            assert (offsets, {row["offsets_partition"] for row in topic.segments().to_pylist()}) == (
+                {500},
+                {offsets_partition_of("billing", 4)},
+            )
+            assert [finding.code for finding in topic.findings if finding.severity != "info"] == []
+            assert server(broker) in repr(topic)
+        assert not temporary.exists()
 
 
 def test_a_cluster_that_does_not_answer_is_an_error_with_a_remedy(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ metrics              the counts of a flight recorder
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from exhume.capture.capturing import Capture, CaptureOptions
     from exhume.capture.fetching import Totals
 
-__all__ = ["open_capture"]
+__all__ = ["capture_into", "open_capture"]
 
 
 @contextmanager
@@ -50,17 +50,48 @@ def open_capture(
 
     servers, named_config = parse_cluster(place)
     properties = read_client_properties(command_config or named_config)
-    try:
-        from exhume.capture.capturing import Capture
-        from exhume.capture.cluster import Cluster
-        from exhume.capture.evidence_directory import EvidenceDirectory
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] != "kafka":
-            raise
-        raise RequestError("a running cluster needs the client library kafka-python", remedy="pip install 'exhume[live]'") from None
+    _require_client()
+    from exhume.capture.capturing import Capture
+    from exhume.capture.cluster import Cluster
+    from exhume.capture.evidence_directory import EvidenceDirectory
+
     with ExitStack() as stack:
         directory = stack.enter_context(EvidenceDirectory(output_dir))
         cluster = stack.enter_context(Cluster(servers, properties, timeout_ms=min(options.timeout_ms, 30_000)))
         capture = Capture(cluster, directory, options, progress=progress, should_stop=should_stop)
         stack.callback(capture.close)
         yield capture
+
+
+def capture_into(
+    place: str,
+    directory: Path,
+    *,
+    groups: Collection[str] | None = None,
+    with_listing: bool = True,
+    progress: Callable[[Totals], None] = lambda _: None,
+) -> list[str]:
+    """Capture a cluster once up to its end, and return the warnings: sentences about answers that are missing.
+
+    Of `groups` only their offsets partitions; `with_listing` also asks the coordinators.
+
+    Raises:
+        EvidenceError: no broker answers, or it refuses the client; or the directory cannot be written.
+        RequestError: the client library is missing, or the place or a property has a wrong form.
+    """
+    _require_client()
+    from exhume.capture.capturing import CaptureOptions
+
+    options = CaptureOptions(groups=groups, with_listing=with_listing)
+    with open_capture(place, directory, options, progress=progress) as capture:
+        capture.run_once()
+    return capture.warnings
+
+
+def _require_client() -> None:
+    try:
+        import exhume.capture.cluster  # noqa: F401
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "kafka":
+            raise
+        raise RequestError("a running cluster needs the client library kafka-python", remedy="pip install 'exhume[live]'") from None

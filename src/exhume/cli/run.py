@@ -22,6 +22,7 @@ from exhume.escape import printable
 from exhume.int64 import LARGEST_INT64
 
 if TYPE_CHECKING:
+    from exhume.capture.fetching import Totals
     from exhume.findings import Findings
     from exhume.topic import OffsetsTopic
 
@@ -117,16 +118,17 @@ def _from_stdin(directory: str) -> str:
 
 def _captured(place: str, directory: str, groups: Sequence[str] | None, *, with_listing: bool) -> str:
     """Capture this cluster into the directory, and return the directory."""
-    from exhume.capture import open_capture
-    from exhume.capture.capturing import CaptureOptions
+    from exhume.capture import capture_into
     from exhume.cli.groups import is_pattern
 
     exact = None if not groups or any(map(is_pattern, groups)) else groups
     with Progress("capturing") as bar:
-        options = CaptureOptions(groups=exact, with_listing=with_listing)
-        with open_capture(place, Path(directory), options, progress=lambda totals: bar.advance(totals.bytes - bar.done_bytes)) as capture:
-            capture.run_once()
-    for warning in capture.warnings:
+
+        def report(totals: Totals) -> None:
+            bar.advance(totals.bytes - bar.done_bytes)
+
+        warnings = capture_into(place, Path(directory), groups=exact, with_listing=with_listing, progress=report)
+    for warning in warnings:
         typer.echo(printable(f"warn: {warning}"), err=True)
     return directory
 

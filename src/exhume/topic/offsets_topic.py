@@ -6,6 +6,7 @@ Each method imports the modules of its answer: a command starts without those of
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
 
@@ -56,10 +57,12 @@ class OffsetsTopic:
     `with` statement, to release its files.
     """
 
-    def __init__(self, evidence: Evidence, options: ReadOptions, places: Sequence[str] = ()) -> None:
+    def __init__(self, evidence: Evidence, options: ReadOptions, places: Sequence[str] = (), *, resources: ExitStack | None = None) -> None:
         self.findings = Findings(evidence.findings)
         self._logs = TopicLogs(evidence, options, self.findings)
         self._places = tuple(places)
+        #: Closed with the topic, after its files.
+        self._resources = resources or ExitStack()
 
     def __repr__(self) -> str:
         partitions = self._logs.evidence.partitions
@@ -85,8 +88,9 @@ class OffsetsTopic:
         self.close()
 
     def close(self) -> None:
-        """Release every file."""
-        self._logs.evidence.close()
+        """Release every file, and remove the temporary directory of a capture."""
+        with self._resources:
+            self._logs.evidence.close()
 
     # What the files hold
 
