@@ -148,6 +148,8 @@ def questions(words: Words, releases: Sequence[str]) -> dict[str, Ask]:
         "decoded {}": lambda topic, name: topic.decoded(name),
         "state of {}": lambda topic, release: topic.state(release=release),
         "state of {}, lenient": lambda topic, release: topic.state(release=release, mode="lenient"),
+        "state of {} at an offset, not graded": lambda topic, release: topic.state(release=release, at_offset=words.offsets),
+        "state of {} at a time, not graded": lambda topic, release: topic.state(release=release, at_time_ms=at),
         "state of {} at an offset": lambda topic, release: topic.graded_state(release=release, at_offset=words.offsets),
         "state of {} at a time": lambda topic, release: topic.graded_state(release=release, at_time_ms=at),
         "state of {}, in memory, of groups": lambda topic, release: topic.state(release=release, view="in_memory", groups=groups),
@@ -201,9 +203,11 @@ def segment_differences(directory: Path, asked: Mapping[str, Ask], counts: Count
 
 
 def _rises(segment: Path) -> bool:
-    """Return True if each batch begins after the batch before it, so that segments can begin with any of them."""
+    """Return True if the file has batches only, each after the batch before it: then segments can begin with any of them."""
     batches = [*BatchWalk(segment.read_bytes())]
-    return all(before.last_offset < first_offset(after) for before, after in pairwise(batches))
+    ends = batches[-1].end_position if batches else 0
+    rises = all(before.last_offset < first_offset(after) for before, after in pairwise(batches))
+    return rises and ends == segment.stat().st_size
 
 
 def rewritten(directory: Path, target: Path, most_batches: int) -> Path:

@@ -76,10 +76,13 @@ class LaterRecordReader(LogCollector):
             self._markers += zip(producers.tolist(), offsets[markers].tolist(), strict=True)
         is_later = is_in_log & (offsets > moment_offset)
         is_before = is_in_log & ~is_later
+        # Record offsets may go back from one block to the next.
         if is_before.any():
-            self._last = int(offsets[is_before].max())
-        if self._first is None and is_later.any():
-            self._first = int(offsets[is_later].min())
+            last = int(offsets[is_before].max())
+            self._last = last if self._last is None else max(self._last, last)
+        if is_later.any():
+            first = int(offsets[is_later].min())
+            self._first = first if self._first is None else min(self._first, first)
         is_later &= ~is_control
         if is_later.any():
             self._note_groups(block if is_later.all() else block.only(np.flatnonzero(is_later)))

@@ -14,12 +14,13 @@ from exhume.codecs.batch_writer import NewRecord, encode_batch
 from exhume.codecs.log_directory import discover
 from exhume.codecs.segment_reader import ReadOptions
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit, tombstone, write_checkpoint
+from exhume.replay.fold import log as log_folds
 from exhume.replay.partition_load import Mode
 from exhume.topic import OffsetsTopic
 from tests.compared import Compared
 from tests.fuzz.mutations import sealed
 from tests.judges import corpus
-from tests.twins import COMPILED, MODES, PLAIN, CompiledLoads, assert_same_states
+from tests.twins import COMPILED, MODES, PLAIN, CompiledLoads, assert_same_states, reading
 
 
 def assert_same_at(
@@ -150,3 +151,41 @@ def test_what_differs_between_two_moments(tmp_path: Path, monkeypatch: pytest.Mo
 
     assert answers[0] == answers[1]
     assert answers[0][0]
+
+
+@pytest.mark.parametrize("asked", [{"at_offset": {0: 3}}, {"at_time_ms": 3}], ids=["offset", "time"])
+@pytest.mark.parametrize("damaged", [4, 35])
+def test_damage_after_a_moment_is_found_in_every_part_of_a_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any], damaged: int
+) -> None:
+    """A moment ends the load. The checksums of the whole log count."""
+    monkeypatch.setattr(log_folds, "_LEAST_BYTES", 1000)
+    with PartitionWriter(tmp_path, 0) as log:
+        for number in range(40):
+            if number == 30:
+                log.roll()
+            log.append([offset_commit("g", "t", number, 1, commit_timestamp_ms=1)], timestamp_ms=number)
+    segments = sorted(tmp_path.rglob("*.log"))
+    content = bytearray(segments[damaged // 30].read_bytes())
+    size_bytes = len(content) // (30 if damaged < 30 else 10)
+    content[(damaged % 30) * size_bytes + size_bytes - 1] ^= 1
+    segments[damaged // 30].write_bytes(content)
+
+    for threads in (1, 2, 8):
+        with OffsetsTopic(discover([str(tmp_path)]), ReadOptions(threads=threads)) as topic:
+            topic.state(**asked)
+            assert "crc_mismatch" in [finding.code for finding in topic.findings], threads
+
+
+def test_the_last_record_of_a_moment_is_the_greatest_where_offsets_go_back(tmp_path: Path) -> None:
+    with PartitionWriter(tmp_path, 0) as log:
+        for _ in range(3):
+            log.append([offset_commit("g", "t", 0, 1, commit_timestamp_ms=1)], timestamp_ms=1)
+    segment = next(tmp_path.rglob("*.log"))
+    content = segment.read_bytes()
+    segment.write_bytes(content + content[len(content) // 3 : 2 * len(content) // 3])
+
+    for least_bytes in (PLAIN, COMPILED):
+        with reading(least_bytes), OffsetsTopic(discover([str(tmp_path)]), ReadOptions(least_compiled_bytes=least_bytes)) as topic:
+            completeness = topic.completeness(topic.state(at_time_ms=1, release="4.3.0"))
+            assert set(completeness["last_record_offset"].to_pylist()) == {2}

@@ -18,6 +18,8 @@ def merge(earlier: FoldResult, later: FoldResult) -> FoldResult | None:
     After a result that is cut, that ends in an error, or that is not done, no record counts. Both results belong to the merge afterwards.
     """
     if not earlier.is_done or earlier.is_cut or earlier.ends_at is not None:
+        # No kernel has looked at the damage there.
+        earlier.careful_segments |= later.careful_segments
         return earlier
     if not later.is_done:
         return later
@@ -100,6 +102,8 @@ class LogFold:
         for fold in folds:
             if len(self._done) < self._moments:
                 self._result = fold if self._result is None else _merged(self._result, fold)
+            elif self._result is not None:
+                self._result.careful_segments |= fold.careful_segments
 
 
 def _merged(earlier: FoldResult, later: FoldResult) -> FoldResult:

@@ -136,6 +136,8 @@ class _Folding:
             self._records.mended = careful.mended
         self._folds: list[FoldResult] = []
         self._cuts: list[CutFold] = []
+        #: The segments that the fold did not read to their ends.
+        self._unread: set[int] = set()
         self._rows = np.empty((_NEAR_BATCHES, scan.COLUMNS), np.int64)
         self._bodies = np.empty((_NEAR_BATCHES, 2), np.int64)
         self._memory = np.empty(_RUN_BYTES + SLACK_BYTES, np.uint8)
@@ -143,16 +145,19 @@ class _Folding:
     def run(self, ranges: Sequence[SegmentRange]) -> None:
         """Fold these ranges, up to one that is not done."""
         self.tables.counts[BEGINS_WITHIN] = bool(ranges) and ranges[0].start > 0
+        self._unread = {each.segment for each in ranges}
         for segment_range in ranges:
             self._fold_range(segment_range)
             if not self._goes_on or (self._careful is not None and self._careful.is_over):
                 break
+            self._unread.discard(segment_range.segment)
 
     def finished(self) -> PartFold:
         """Return the fold of the part."""
         result = self._result()
+        result.careful_segments = self._unread
         if self._careful is not None:
-            result.careful_segments, result.ends_at = self._careful.careful_segments, self._careful.ends_at
+            result.careful_segments, result.ends_at = self._unread | self._careful.careful_segments, self._careful.ends_at
             result.hidden_from = self._careful.hidden_from
         return PartFold([*self._folds, result], self._cuts, None if self._cutter is None else self._cutter.counts)
 
