@@ -38,6 +38,7 @@ from exhume.findings import SCHEMA as FINDINGS
 from exhume.findings import Finding, Findings
 from exhume.replay.load_request import LoadRequest
 from exhume.replay.reading import CompiledLoad
+from exhume.replay.releases import profile_for
 from exhume.replay.spark.condensed import CondensedLogs, OneLog, logs_of
 from exhume.replay.spark.loads import load_logs
 from exhume.replay.spark.numbered import first_of_each, for_each_number
@@ -188,7 +189,7 @@ class Diagnosis:
     def _failed(self, size_bytes: int) -> list[FailedLoad]:
         """The rows of `load_check.given_up`."""
         rows: list[FailedLoad] = []
-        for release in tried_releases(size_bytes):
+        for release in dict.fromkeys([*tried_releases(size_bytes), profile_for(self.request.inputs.release).release]):
             for stop in tried_stops(self.evidence.log_directories):
                 request = Request(load=LoadRequest(release=release, stop=stop), tables=["loads"], read=self.options)
                 loaded = load_logs(self.spark, self.evidence.log_directories, request)
