@@ -216,18 +216,53 @@ class _Java:
 
     def let_go(self, group: dict[str, Any], member: dict[str, Any], at: int) -> None:
         rule = self.owner_rule(group["type"])
+        if rule == "processes":
+            self.let_go_tasks(group["owners"], member, at)
+            return
         for partition in member["held"]:
-            if rule == "processes" or group["owners"].get(partition) == member["epoch"]:
+            if group["owners"].get(partition) == member["epoch"]:
                 group["owners"].pop(partition, None)
             elif rule == "strict":
                 self.run.refuse(at)
 
+    def let_go_tasks(self, owners: dict[Any, Any], member: dict[str, Any], at: int) -> None:
+        """Each task must be noted for the process of this member; one subtopology at a time, since an empty one is no longer noted."""
+        for role, subtopology, partitions in member["held"]:
+            if (role, subtopology) not in owners:
+                self.run.refuse(at)
+                continue
+            noted = owners[role, subtopology]
+            for partition in partitions:
+                if role == "active_tasks":
+                    if noted.pop(partition, None) != member["process"]:
+                        self.run.refuse(at)
+                elif member["process"] not in noted.get(partition, ()):
+                    self.run.refuse(at)
+                else:
+                    noted[partition].remove(member["process"])
+            if not noted:
+                del owners[role, subtopology]
+
+    def take_tasks(self, owners: dict[Any, Any], member: dict[str, Any], at: int) -> None:
+        for role, subtopology, partitions in member["held"] if member["process"] is not None else ():
+            noted = owners.setdefault((role, subtopology), {})
+            for partition in partitions:
+                if role != "active_tasks":
+                    noted.setdefault(partition, set()).add(member["process"])
+                    continue
+                if partition in noted:
+                    self.run.refuse(at)
+                noted[partition] = member["process"]
+
     def take(self, group: dict[str, Any], member: dict[str, Any], at: int) -> None:
         rule, owners = self.owner_rule(group["type"]), group["owners"]
+        if rule == "processes":
+            self.take_tasks(owners, member, at)
+            return
         for partition in member["held"]:
-            if partition in owners and (rule in ("strict", "processes") or (rule == "monotonic" and owners[partition] >= member["epoch"])):
+            if partition in owners and (rule == "strict" or (rule == "monotonic" and owners[partition] >= member["epoch"])):
                 self.run.refuse(at)
-            owners[partition] = member["process"] if rule == "processes" else member["epoch"]
+            owners[partition] = member["epoch"]
 
     def loaded(self) -> None:
         """Timers are set: who has something to give up needs a rebalance timeout."""
@@ -254,8 +289,8 @@ def _known(run: Load) -> tuple[dict[int, int | None], dict[int, str]]:
     return newest | dict.fromkeys((17, *range(19, 24)), 0), {}
 
 
-def _held(group_type: str, value: dict[str, Any]) -> list[tuple[Any, int]]:
-    """Partitions that have one owner: those of consumer groups, and active tasks."""
+def _held(group_type: str, value: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """Partitions of consumer groups, which have one owner; tasks of streams groups, by role and subtopology."""
     if group_type == "consumer":
         return [
             (entry["topic_id"], partition)
@@ -263,8 +298,9 @@ def _held(group_type: str, value: dict[str, Any]) -> list[tuple[Any, int]]:
             for partition in entry["partitions"]
         ]
     if group_type == "streams":
-        entries = [*value["active_tasks"], *value["active_tasks_pending_revocation"]]
-        return [(entry["subtopology_id"], partition) for entry in entries for partition in entry["partitions"]]
+        roles = ("active_tasks", "standby_tasks", "warmup_tasks")
+        names = [(role, role + ending) for ending in ("", "_pending_revocation") for role in roles]
+        return [(role, entry["subtopology_id"], entry["partitions"]) for role, name in names for entry in value[name]]
     return []
 
 

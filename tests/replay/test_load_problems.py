@@ -366,9 +366,15 @@ CASES: dict[Kind, Case] = {
     ),
     Kind.TASK_STILL_OWNED: Case(
         "4.1.0",
-        one(record(19, STREAMS), record(22, tasks(5)), record(22, tasks(5), member="m2")),
+        one(record(19, STREAMS), record(19, STREAMS, member="m2"), record(22, tasks(5)), record(22, tasks(5), member="m2")),
         {"group": "g", "member_id": "m2", "subtopology_id": "0", "partition": 5, "process_id": "p"},
         "member 'm2' of group 'g' takes task 0_5 of process 'p'",
+    ),
+    Kind.TASK_NOT_OWNED: Case(
+        "4.1.0",
+        one(record(22, tasks(5)), record(22, tasks(6))),
+        {"group": "g", "member_id": "m1", "subtopology_id": "0"},
+        "member 'm1' of group 'g' gives up a task of subtopology '0' that is not its own",
     ),
     Kind.GROUP_NOT_EMPTY: Case(
         "4.3.0",

@@ -61,6 +61,7 @@ class ProblemKind(StrEnum):
     PARTITION_TAKEN_OVER = auto()
     PARTITION_STILL_OWNED = auto()
     TASK_STILL_OWNED = auto()
+    TASK_NOT_OWNED = auto()
     GROUP_NOT_EMPTY = auto()
     TARGET_NOT_EMPTY = auto()
     MEMBER_WITH_ASSIGNMENT = auto()
@@ -137,6 +138,9 @@ TEMPLATES: dict[ProblemKind, str] = {
     ),
     ProblemKind.TASK_STILL_OWNED: (
         "member {member_id!r} of group {group!r} takes task {subtopology_id}_{partition} of process {process_id!r}"
+    ),
+    ProblemKind.TASK_NOT_OWNED: (
+        "member {member_id!r} of group {group!r} gives up a task of subtopology {subtopology_id!r} that is not its own"
     ),
     ProblemKind.GROUP_NOT_EMPTY: "group {group!r} is removed while it still has {leftovers}",
     ProblemKind.TARGET_NOT_EMPTY: "the target assignment of group {group!r} is removed while {targets} members still have one",

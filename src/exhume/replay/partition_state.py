@@ -268,8 +268,8 @@ class StreamsGroupState(ModernGroupState):
     last_assignment_configs: list[dict[str, str]] = field(default_factory=list)
     topology: Fields | None = None
     topology_record_offset: int | None = None
-    #: (subtopology id, partition) -> process id of the owner of the active task, if the release checks it.
-    task_owners: dict[tuple[str, int], str | None] = field(default_factory=dict)
+    #: Role of a task -> subtopology id -> partition -> process ids of its owners, if the release checks them. An active task has one.
+    task_owners: dict[str, dict[str, dict[int, set[str]]]] = field(default_factory=dict)
     #: 4.1 does not persist that a topology was validated.
     forgets_validation: bool = False
 

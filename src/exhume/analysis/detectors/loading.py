@@ -59,6 +59,7 @@ _ORDERS: Mapping[ProblemKind, KnownOrder] = {
     ProblemKind.PARTITION_TAKEN_OVER: _TWO_OWNERS,
     ProblemKind.PARTITION_STILL_OWNED: _TWO_OWNERS,
     ProblemKind.TASK_STILL_OWNED: _TWO_OWNERS,
+    ProblemKind.TASK_NOT_OWNED: _OF_NOTHING,
     ProblemKind.GROUP_OF_OTHER_TYPE: _TWO_TYPES,
 } | dict.fromkeys(
     (

@@ -10,13 +10,11 @@ from contextlib import contextmanager
 
 from exhume.codecs.layout import Fields
 from exhume.replay.decode import ReplayRecord
-from exhume.replay.java import modern
+from exhume.replay.java import modern, task_owners
 from exhume.replay.load_problems import LoadProblem, ProblemKind
 from exhume.replay.partition_state import Group, StreamsGroupState, StreamsMember, Tasks
 from exhume.replay.profiles import JavaProfile
 from exhume.replay.refusals import Refusals
-
-TASK_ROLES = ("active", "standby", "warmup")
 
 
 def apply(group: StreamsGroupState, groups: dict[str, Group], record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> None:
@@ -101,39 +99,16 @@ def _apply_topology(group: StreamsGroupState, record: ReplayRecord, refusals: Re
 
 @contextmanager
 def _ownership(group: StreamsGroupState, record: ReplayRecord, profile: JavaProfile, refusals: Refusals) -> Iterator[None]:
-    """Change the owners of active tasks with an update of a member; 4.1.0 and 4.1.1 refuse a task of another process."""
+    """Change the owners of tasks with an update of a member; see `task_owners`."""
     if not profile.streams_ownership_is_strict:
         yield
         return
     member_id = record.key["member_id"]
-    for task in _active_tasks(group.members.get(member_id)):
-        group.task_owners.pop(task, None)
+    if member_id in group.members:
+        task_owners.remove(group, group.members[member_id], record.record_offset, refusals)
     yield
-    member = group.members.get(member_id)
-    for task in _active_tasks(member):
-        if task in group.task_owners:
-            refusals.refuse(
-                LoadProblem(
-                    ProblemKind.TASK_STILL_OWNED,
-                    record_offset=record.record_offset,
-                    group=group.group,
-                    member_id=member_id,
-                    subtopology_id=task[0],
-                    partition=task[1],
-                    process_id=group.task_owners[task],
-                )
-            )
-        group.task_owners[task] = member.process_id if member else None
-
-
-def _active_tasks(member: StreamsMember | None) -> list[tuple[str, int]]:
-    held = (member.assigned, member.pending_revocation) if member is not None else ()
-    return [
-        (subtopology_id, partition)
-        for tasks in held
-        for subtopology_id, partitions in tasks.get("active", {}).items()
-        for partition in partitions
-    ]
+    if member_id in group.members:
+        task_owners.add(group, group.members[member_id], record.record_offset, refusals)
 
 
 def _member(group: StreamsGroupState, record: ReplayRecord) -> StreamsMember:
@@ -144,7 +119,7 @@ def _member(group: StreamsGroupState, record: ReplayRecord) -> StreamsMember:
 
 def _tasks(value: Fields, suffix: str, default_epoch: int | None) -> Tasks:
     tasks: Tasks = {}
-    for role in TASK_ROLES:
+    for role in task_owners.TASK_ROLES:
         for entry in value[role + suffix]:
             epochs = entry.get("assignment_epochs") or []
             if role != "active" or default_epoch is None:
