@@ -219,7 +219,7 @@ class _Java:
         if rule == "processes":
             self.let_go_tasks(group["owners"], member, at)
             return
-        for partition in member["held"]:
+        for partition in member["held"] if rule is not None else ():
             if group["owners"].get(partition) == member["epoch"]:
                 group["owners"].pop(partition, None)
             elif rule == "strict":
@@ -259,7 +259,7 @@ class _Java:
         if rule == "processes":
             self.take_tasks(owners, member, at)
             return
-        for partition in member["held"]:
+        for partition in member["held"] if rule is not None else ():
             if partition in owners and (rule == "strict" or (rule == "monotonic" and owners[partition] >= member["epoch"])):
                 self.run.refuse(at)
             owners[partition] = member["epoch"]
