@@ -100,6 +100,11 @@ class Answers:
         return self.topic.completeness(self.state)
 
     @cached_property
+    def lag(self) -> pa.Table:
+        """The lag at the end; end offsets are those of a capture."""
+        return self.topic.lag(release=self.release)
+
+    @cached_property
     def findings(self) -> pa.Table:
         """The findings of all detectors, and those of the files."""
         return pa.concat_tables([self.topic.diagnose().to_table(), self.inspection.findings.to_table()])
@@ -159,6 +164,7 @@ def _answer_views(answers: Answers) -> dict[str, View]:
     from exhume.analysis.forecast import FORECAST, TOMBSTONES
     from exhume.analysis.growth import COMPACTION, GROWTH
     from exhume.analysis.inspection import INSPECTION_TABLES
+    from exhume.analysis.lag import LAG
     from exhume.analysis.ownership import OWNERS
     from exhume.analysis.rebalance_rows import REBALANCES
     from exhume.analysis.summary import GROUP_SUMMARY
@@ -172,6 +178,7 @@ def _answer_views(answers: Answers) -> dict[str, View]:
         "files": (EVIDENCE_FILES, lambda: answers.files),
         "findings": (findings_table.SCHEMA, lambda: answers.findings),
         "groups_summary": (GROUP_SUMMARY, lambda: answers.groups_summary),
+        "lag": (LAG, lambda: answers.lag),
         "completeness": (COMPLETENESS, lambda: answers.completeness),
         "rebalances": (REBALANCES, lambda: answers.rebalances),
         "owners": (OWNERS, lambda: answers.owners),
