@@ -109,3 +109,20 @@ def test_the_way_into_the_evidence_through_a_symbolic_link_is_refused(log_direct
 
 def test_a_place_outside_the_evidence_is_fine(log_directory: Path, tmp_path: Path) -> None:
     refuse_inside(tmp_path / "data-answer", [log_directory, "s3://bucket/logs"])
+
+
+def test_a_partition_directory_makes_its_data_directory_evidence(log_directory: Path) -> None:
+    (log_directory / "meta.properties").touch()
+    with pytest.raises(RequestError, match="inside the evidence"):
+        refuse_inside(log_directory / "answer", [log_directory / "__consumer_offsets-7"])
+
+
+def test_a_hard_link_to_the_evidence_is_refused(log_directory: Path, tmp_path: Path) -> None:
+    [segment] = log_directory.rglob("*.log")
+    (tmp_path / "answer").hardlink_to(segment)
+    (tmp_path / "other").touch()
+    (tmp_path / "other link").hardlink_to(tmp_path / "other")
+
+    with pytest.raises(RequestError, match="inside the evidence"):
+        refuse_inside(tmp_path / "answer", [log_directory])
+    refuse_inside(tmp_path / "other", [log_directory])

@@ -104,7 +104,8 @@ def open_destination(output_file: Path | None, *, evidence: Iterable[Path | str]
 def refuse_inside(path: Path, evidence: Iterable[Path | str]) -> None:
     """Raise an error if this path is inside the evidence.
 
-    A directory is evidence with all of its contents. A file is evidence together with its partition directory.
+    A directory is evidence with all of its contents. A file is evidence together with its partition directory, and a partition directory
+    together with the data directory that it is in.
 
     Raises:
         RequestError: the path is evidence or inside it, after symbolic links are resolved.
@@ -120,7 +121,9 @@ def refuse_inside(path: Path, evidence: Iterable[Path | str]) -> None:
         place = Path(os.path.realpath(named))
         if place.is_file() and _PARTITION_DIRECTORY.fullmatch(place.parent.name):
             place = place.parent
-        if any(_is_same(ancestor, place) for ancestor in (target, *target.parents)):
+        if _PARTITION_DIRECTORY.fullmatch(place.name) and (place.parent / "meta.properties").exists():
+            place = place.parent
+        if any(_is_same(ancestor, place) for ancestor in (target, *target.parents)) or _is_linked(target, place):
             raise RequestError(
                 f"{path} is inside the evidence {piece}", remedy="exhume never writes to evidence: choose a place outside it"
             )
@@ -179,6 +182,17 @@ def _opened(path: Path, mode: str, name: Path) -> Iterator[Sink]:
             pass
         except OSError as error:
             raise cannot_write(name, error) from error
+
+
+def _is_linked(target: Path, place: Path) -> bool:
+    """Return True if this file is a hard link to a file of the evidence."""
+    try:
+        if not target.is_file() or target.stat().st_nlink < 2:
+            return False
+    except OSError:
+        return False
+    files = (Path(directory, name) for directory, _, names in os.walk(place) for name in names)
+    return any(_is_same(each, target) for each in files)
 
 
 def _is_same(one: Path, other: Path) -> bool:

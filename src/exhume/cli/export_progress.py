@@ -7,7 +7,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from exhume.cli.progress import Progress
 from exhume.cli.run import Interrupted
@@ -46,8 +46,11 @@ def _interrupts_cancel(watch: JobWatch) -> Iterator[None]:
 
     is_interrupted = False
 
-    def interrupt(*_: object) -> NoReturn:
+    def interrupt(*_: object) -> None:
         nonlocal is_interrupted
+        if is_interrupted:
+            # The files so far are being deleted: another interrupt would leave some.
+            return
         is_interrupted = True
         # Silence py4j: it logs the interrupted call.
         logging.disable(logging.CRITICAL)

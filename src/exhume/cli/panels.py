@@ -14,6 +14,7 @@ ROWS, OUTPUT, LOADING = "Rows and columns", "Output", "Loading"
 _OPTIONS = "Options"
 _PANELS = (_OPTIONS, LOADING, ROWS, OUTPUT)
 _WIDEST_HELP = 100
+_FOR_ALL = "Every command also takes --memory-limit, --unpack-ratio and --debug: see exhume --help."
 #: typer puts a described default in brackets of its own, and a range of numbers after it.
 _DEFAULT = re.compile(r"\[default: \(([^()]*(?:\([^()]*\))?[^()]*)\)(?:; [^\]]*)?\]")
 
@@ -36,6 +37,8 @@ class PanelCommand(TyperCommand):
             if records:
                 with formatter.section(name):
                     formatter.write_dl(records)
+        formatter.write_paragraph()
+        formatter.write_text(_FOR_ALL)
 
 
 class PanelGroup(TyperGroup):
