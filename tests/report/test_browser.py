@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Literal
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
+from pypdf import PdfReader
 
 from exhume.escape import printable
 from exhume.fixtures import incidents
@@ -76,6 +78,24 @@ def test_a_report_fits_and_is_accessible(show: Open, night_shift: Report, width:
     assert shown.page.evaluate("document.documentElement.scrollWidth") <= width
     assert shown.problems == []
     assert shown.requests == [night_shift.url]
+
+
+def test_a_printed_report_has_every_headline_and_fits_the_paper(show: Open, night_shift: Report, tmp_path: Path) -> None:
+    page = show(night_shift, scheme="dark").page
+    page.pdf(path=tmp_path / "report.pdf", format="A4")
+    printed = "".join(sheet.extract_text() for sheet in PdfReader(tmp_path / "report.pdf").pages)
+    # The kit of letters has fi and ff as one; lines end within words.
+    letters = "".join(unicodedata.normalize("NFKC", printed).split())
+    expected = [*night_shift.tables.diagnosis["sentence"].to_pylist(), *night_shift.tables.files["sha256"].to_pylist()]
+
+    assert len(expected) > 5
+    assert [each for each in expected if "".join(each.split()) not in letters] == []
+    assert page.evaluate("document.querySelectorAll('details:not([open])').length") > 0
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 718, "height": 1000})
+    page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    _wait_until(page, "document.documentElement.scrollWidth <= 718")
 
 
 def test_pictures_are_drawn(show: Open, night_shift: Report) -> None:

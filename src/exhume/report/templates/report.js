@@ -776,8 +776,19 @@ const setTheme = (name) => {
 theme.addEventListener("click", () => setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
 prefersDark.addEventListener("change", () => setTheme(prefersDark.matches ? "dark" : "light"));
 let before = "light";
-window.addEventListener("beforeprint", () => { isPrinting = true; before = document.documentElement.dataset.theme; setTheme("light"); });
-window.addEventListener("afterprint", () => { isPrinting = false; setTheme(before); });
+let folded = [];
+window.addEventListener("beforeprint", () => {
+  isPrinting = true;
+  folded = [...document.querySelectorAll("details:not([open])")];
+  folded.forEach((each) => { each.open = true; });
+  before = document.documentElement.dataset.theme;
+  setTheme("light");
+});
+window.addEventListener("afterprint", () => {
+  isPrinting = false;
+  folded.forEach((each) => { each.open = false; });
+  setTheme(before);
+});
 window.addEventListener("resize", redraw);
 setTheme(prefersDark.matches ? "dark" : "light");
 showView();
