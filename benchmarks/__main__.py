@@ -5,6 +5,7 @@
     python -m benchmarks --only state         only subjects with this in their name, and the floor: the tables are printed
     python -m benchmarks --large              10 GB too, which is removed afterwards
     python -m benchmarks --spark              Spark beside the local engine, 1 and 10 GB (--quick: 100 and 400 MB): docs/spark.md
+    python -m benchmarks --capture            `exhume capture` beside librdkafka, 100 MB and 1 GB (--quick: 50 and 100 MB): docs/capture.md
 
 Subjects take turns, repetition by repetition, over the same bytes in the page cache; each answer is compared with what the generator knows.
 Logs are kept in build/bench, and the full report of the last run. A subject that this machine cannot run is named and left out.
@@ -18,7 +19,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks import spark
+from benchmarks import capture, spark
 from benchmarks.measuring import BROKERS, DUMP, Case, Results, log_of, measure, say
 from benchmarks.report import report, summary, write_into
 
@@ -79,11 +80,14 @@ def main() -> int:
     )
     parser.add_argument("--output-file", type=Path, metavar="FILE", help="write the tables there")
     parser.add_argument("--spark", action="store_true", help="Spark on two local cores beside the local engine, and nothing else")
+    parser.add_argument("--capture", action="store_true", help="`exhume capture` beside librdkafka from a broker, and nothing else")
     asked = parser.parse_args()
     # Brokers and workers are stopped on the way out.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if asked.spark:
         return spark.run(SCRATCH, ROOT / "docs" / "spark.md", quick=asked.quick, repetitions=asked.repetitions or 3)
+    if asked.capture:
+        return capture.run(ROOT / "docs" / "capture.md", quick=asked.quick, repetitions=asked.repetitions or 3)
     repetitions = asked.repetitions or (3 if asked.quick else 7)
     results = Results()
     with log_of(_WARM_UP, SCRATCH) as warm_up:
