@@ -263,7 +263,8 @@ def tables_of(text: str) -> dict[str, list[Row]]:
         parsed = json.loads(text)
     except ValueError:
         return dict(_text_tables(text.splitlines()))
-    return {"": parsed} if isinstance(parsed, list) else parsed
+    # The head of a document says what made it, and is no table.
+    return {"": parsed} if isinstance(parsed, list) else {name: rows for name, rows in parsed.items() if name != "exhume"}
 
 
 def _text_tables(lines: Sequence[str]) -> Iterator[tuple[str, list[Row]]]:
