@@ -269,6 +269,14 @@ def test_a_query_beyond_the_memory_limit_uses_temporary_files_and_removes_them(t
         topic.to_duckdb(memory_limit="much")
 
 
+def test_a_memory_limit_may_be_written_as_for_the_other_commands(topic: exhume.OffsetsTopic) -> None:
+    limits = []
+    for text in ("512M", "512MB", "512m"):
+        with topic.to_duckdb(memory_limit=text) as database:
+            limits.append(database.query("select current_setting('memory_limit') as most").read_all().to_pylist())
+    assert limits[0] == limits[1] == limits[2]
+
+
 def test_group_needs_no_quotes() -> None:
     statement = "select group, 'group', x.group -- group\nfrom t where \"group\" = 'a' group by group, 2 order by GROUP"
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 #: The memory of DuckDB for one query, beside that of the reader. What needs more goes to temporary files.
 DEFAULT_MEMORY_LIMIT = "1GB"
-_MEMORY = re.compile(r"[0-9]+(\.[0-9]+)? ?([KMGT]i?B)", re.IGNORECASE)
+_MEMORY = re.compile(r"[0-9]+(\.[0-9]+)? ?([KMGT](i?B)?)", re.IGNORECASE)
 
 
 class SqlOptions(TypedDict, total=False):
@@ -164,7 +164,8 @@ def _connect(external_access: bool, memory_limit: str, temp_dir: str, threads: i
     if not _MEMORY.fullmatch(memory_limit):
         raise RequestError(f"{memory_limit!r} is no size of memory", remedy="Write a number with its unit, such as 1GB or 512MB")
     limits: dict[str, str | int | float | bool | list[str]] = {
-        "memory_limit": memory_limit,
+        # DuckDB needs the last letter of 512M.
+        "memory_limit": memory_limit if memory_limit[-1] in "bB" else f"{memory_limit}B",
         "temp_directory": temp_dir,
         "threads": threads,
         "autoinstall_known_extensions": external_access,
