@@ -74,7 +74,7 @@ def test_every_question_has_an_answer(ask: Ask, name: str, question: scenarios.Q
     ("options", "title", "is_told"),
     [
         ((), "negative lag", True),
-        (("--near-miss", 5), "end offsets that were read", False),
+        (("--near-miss", 6), "end offsets that were read", False),
         (("--undecidable", 1), "without --end-offsets", True),
     ],
     ids=str,

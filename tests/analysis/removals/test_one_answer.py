@@ -146,7 +146,8 @@ def _agree(directories: Collection[Path], inputs: Inputs, groups: slice = slice(
             assert _explained(page) <= {row["code"] for row in gone}
             assert bool(_explained(page)) == bool(gone)
             reported = {each.code for each in diagnosed.findings if each.group == group and each.severity != "info"}
-            assert _reported(page) == reported & {code for code in reported if code != "IC-05a"}
+            # The deletion of a topic below several groups is a finding about none of them, and stands on the page of each.
+            assert _reported(page) - {"IC-05a"} == reported - {"IC-05a"}
     return count
 
 
