@@ -26,7 +26,6 @@ PATTERNS = {
     "cli/panels.py": "defaults in the help of options",
     "cli/sql.py": "words that a user types in the shell",
     "cli/options.py": "PARTITION:OFFSET on the command line",
-    "cli/run.py": "logins in the URIs of places",
     "replay/releases.py": "release numbers",
     "replay/spark/session.py": "settings of Spark",
     "topic/sql/database.py": "amounts of memory, and names of settings",

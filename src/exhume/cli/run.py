@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -31,6 +30,7 @@ EXIT_DAMAGE = 1
 _MAX_PRINTED_FINDINGS = 20
 #: A client of a remote place tries again for long, without a word.
 _SAID_AFTER_SECONDS = 3.0
+_SEND = "Send a segment or an archive: tar c data/ | exhume inspect -"
 
 
 class Interrupted(KeyboardInterrupt):
@@ -81,8 +81,11 @@ def _fetched(path: str, directory: str, groups: Sequence[str] | None, *, with_li
 def _saying_what_it_waits_for(paths: Sequence[str]) -> Iterator[None]:
     """Note the remote places on standard error if the work inside takes longer than a person expects."""
     remote = [path for path in paths if "://" in path and not path.lower().startswith(("kafka://", "file://"))]
-    # A URI may have a password, and options.
-    shown = ", ".join(re.sub(r"//[^/@]*@", "//", path.partition("?")[0]) for path in remote)
+    shown = ""
+    if remote:
+        from exhume.codecs.uris import parse_place
+
+        shown = ", ".join(str(parse_place(path)) for path in remote)
     timer = Timer(_SAID_AFTER_SECONDS, note, (f"waiting for {shown}: its client tries again for up to a minute",))
     timer.daemon = True
     if remote:
@@ -102,12 +105,12 @@ def _from_stdin(directory: str) -> str:
     from exhume.codecs.archive_streams import archive_kind
 
     if sys.stdin.isatty():
-        raise RequestError("standard input is a terminal", remedy="Send a segment or an archive: tar c data/ | exhume inspect -")
+        raise RequestError("standard input is a terminal", remedy=_SEND)
     path = Path(directory) / "stdin"
     with path.open("w+b") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
         if not file.tell():
-            raise RequestError("standard input is empty", remedy="Send a segment or an archive: tar c data/ | exhume inspect -")
+            raise RequestError("standard input is empty", remedy=_SEND)
         file.seek(0)
         is_archive = archive_kind(file) is not None
         file.seek(0)

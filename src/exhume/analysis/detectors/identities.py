@@ -114,9 +114,9 @@ def find_shared_ids(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
 
     IC-24a: members of one generation subscribe to sets of topics without a common topic, and no member subscribes to topics of both sets.
     IC-24b: commits for a topic that no member subscribes to, while the group has members; it is `info` unless such commits come three times
-    or more, over a minute or longer. IC-24c: the protocol, or the set of client ids,
-    changes back and forth between two. IC-24d: commits again and again while the group has no members, and it has members at other times,
-    as from a consumer with assign(). Commits that replication likely wrote do not count.
+    or more, over a minute or longer. IC-24c: the protocol, or the set of client ids, changes back and forth between two. IC-24d: commits
+    again and again while the group has no members, and it has members at other times, as from a consumer with assign(). Commits that
+    replication likely wrote do not count.
     """
     steps = judged(group)
     yield from _disjoint_subscriptions(group, steps)

@@ -8,9 +8,9 @@ from itertools import pairwise
 
 from exhume.analysis.detectors.cases import SILENT_RATIO, GroupCase, Silence
 from exhume.analysis.detectors.commit_loops.columns import KeyColumn
+from exhume.analysis.detectors.growing_lag import find_growing_lag
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.lags import lag_of
-from exhume.analysis.detectors.left_behind import find_left_behind
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import NAMED, counted, finding, some, span, undecidable
 from exhume.analysis.detectors.steps import EAGER, judged, log_extents, who
@@ -91,11 +91,11 @@ def find_stopped(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
     topics. Besides, the record of a generation came ten minutes or more after its leader was chosen: the members waited for the assignment
     of the leader.
 
-    Also a group that records leave behind until the end of the log, as `--end-offsets` or commits of other groups show: it worked for an
-    hour, and has had no members for fifteen minutes, and for twice its longest earlier pause; or it still commits, reads at most half as
-    fast as before and as records come, and is an hour behind.
+    Also a group whose lag grows until the end of the log, as `--end-offsets` or commits of other groups show: it worked for an hour, and
+    has had no members for fifteen minutes, and for twice its longest earlier pause; or it still commits, reads at most half as fast as
+    before and as records come, and its lag is the records of an hour.
     """
-    yield from find_left_behind(group, inputs)
+    yield from find_growing_lag(group, inputs)
     if not group.memberships:
         return
     yield from _waited_for_leader(group)

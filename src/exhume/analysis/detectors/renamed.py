@@ -12,7 +12,7 @@ from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.name_endings import has_version, without_instance
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import Proof, finding, next_step, some, span
-from exhume.analysis.memberships import Membership
+from exhume.analysis.memberships import Membership, TopicPartition
 from exhume.durations import DAY_MS, HOUR_MS
 from exhume.findings import Finding
 
@@ -67,11 +67,12 @@ def find_renamed_groups(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
     offsets, not from those of the old group.
 
     Also, with `--start-offsets`, a group alone: the end of its id is a version, a date or a colour, the log has its first generation, and
-    it began far behind the start of its topics. The groups of earlier versions may have their offsets in another offsets partition.
+    it began far after the start of its topics. The groups of earlier versions may have their offsets in another offsets partition.
     """
-    for group in case.groups():
-        yield from _began_late(group, inputs)
-        group.forget()
+    if inputs.start_offsets is not None:
+        for group in case.groups():
+            yield from _began_late(group, inputs, inputs.start_offsets)
+            group.forget()
     if not _is_taken_up(case):
         return
     seen: dict[str, _Traits] = {}
@@ -94,16 +95,16 @@ def find_renamed_groups(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
             yield _renamed(max(old, key=lambda each: each.last_ms), new, inputs)
 
 
-def _began_late(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
+def _began_late(group: GroupCase, inputs: Inputs, start_offsets: Mapping[TopicPartition, int]) -> Iterator[Finding]:
     """Find a new version of an application that skipped the records before it."""
-    if inputs.start_offsets is None or not has_version(group.group) or not group.records or group.records[0].epoch != 1:
+    if not has_version(group.group) or not group.records or group.records[0].epoch != 1:
         return
     if not group.log_context.is_complete_at(group.records[0].record_offset):
         return
     skipped: dict[str, int] = {}
     keys = [key for key in group.keys if key.first_committed_offset is not None]
     for key in keys:
-        start = inputs.start_offsets.get((key.topic, key.partition))
+        start = start_offsets.get((key.topic, key.partition))
         before = 0 if start is None else (key.first_committed_offset or 0) - start
         if before > max(JUMP_FLOOR, JUMP_RATIO * (key.usual_rise or 0)):
             skipped[f"{key.topic}-{key.partition}"] = before
@@ -119,7 +120,7 @@ def _began_late(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
         confidence="possible",
         evidence=[*group.edges()[:1], *(key.last for key in keys if key.last is not None)],
         not_excluded=("a new application that starts at the end on purpose",),
-        remedy="Look for the group of the version before, in all offsets partitions: exhume groups",
+        remedy=next_step("Look for the group of the version before, in all offsets partitions", inputs, "state"),
     )
 
 

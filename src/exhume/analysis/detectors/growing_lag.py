@@ -1,4 +1,4 @@
-"""Find groups that records leave behind: without members, or slower than the records come."""
+"""Find groups whose lag grows until the end of the log: without members, or slower than the records come."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _WITHOUT_MS, _PAUSES = 15 * MINUTE_MS, 2
 _AT_WORK_MS = HOUR_MS
 #: A group is slow if its speed is at most this share of its own average, and of that of the records.
 _SLOW = 0.5
-#: It is far behind if it lacks the records of this time. It is judged after this time, and if it still commits so often.
-_BEHIND_MS, _LEAST_MS, _OFTEN_MS = HOUR_MS, HOUR_MS, 10 * MINUTE_MS
+#: Its lag is large if it is the records of this time. A key is judged after this time, and if it still commits so often.
+_LARGE_LAG_MS, _LEAST_MS, _OFTEN_MS = HOUR_MS, HOUR_MS, 10 * MINUTE_MS
 #: A key still commits if its last commit is at most so many intervals before the end of the log.
 _STILL = 5
 
 
-def find_left_behind(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
-    """Find a group that records leave behind at the end of the log: see `find_stopped`."""
+def find_growing_lag(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
+    """Find a group whose lag grows until the end of the log: see `find_stopped`."""
     if group.phase == "empty":
         yield from _without_members(group, inputs)
     else:
@@ -105,15 +105,15 @@ def _too_slow(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
         share = sum(share for _, _, share in listed) / len(listed)
         yield finding(
             "IC-18",
-            f"the group falls behind in {partition_list([(topic, key.partition) for key, _, _ in listed])}: it reads {share:.0%} as fast as"
-            f" records come, and slower than before; its lag is {named}",
+            f"the lag of the group grows in {partition_list([(topic, key.partition) for key, _, _ in listed])}: it reads {share:.0%}"
+            f" as fast as records come, and slower than before; its lag is {named}",
             group,
             severity="warn",
             confidence=_confidence(inputs),
             topic=topic,
             partition=listed[0][0].partition if len(listed) == 1 else None,
             evidence=[key.last for key, _, _ in listed if key.last is not None],
-            not_excluded=("a group that began far behind the end of the topic",),
+            not_excluded=("a group that began with a large lag",),
             remedy=next_step(
                 "Search the cause in the application: slow processing, or too few members; see its commits",
                 inputs,
@@ -127,7 +127,7 @@ def _too_slow(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
 
 
 def _lag_and_share(group: GroupCase, key: KeyHistory, inputs: Inputs) -> tuple[int, float] | None:
-    """Return the lag of a key that records leave behind, and its speed as a share of theirs; None if they do not."""
+    """Return the lag of a key whose lag grows, and its speed as a share of that of the records; None if it does not grow."""
     last, first, first_ms, end_ms = key.last, key.first_committed_offset, key.first_timestamp_ms, group.log_context.last_timestamp_ms
     rise, interval_ms = key.usual_rise, key.usual_interval_ms
     if last is None or last.timestamp_ms is None or first is None or first_ms is None or end_ms is None or not rise or not interval_ms:
@@ -138,6 +138,6 @@ def _lag_and_share(group: GroupCase, key: KeyHistory, inputs: Inputs) -> tuple[i
     lag = lag_of(group, key, inputs, last.timestamp_ms - int(_STILL * interval_ms))
     own, coming = (last.committed_offset - first) / length_ms, (last.committed_offset + lag - first) / length_ms
     speed = rise / interval_ms
-    if lag < _BEHIND_MS * coming or speed > _SLOW * own or speed > _SLOW * coming:
+    if lag < _LARGE_LAG_MS * coming or speed > _SLOW * own or speed > _SLOW * coming:
         return None
     return lag, speed / coming
