@@ -9,11 +9,12 @@ producer may leave out its membership.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from exhume.analysis.member_changes import was_recreated
 from exhume.analysis.memberships import Member, Membership, TopicPartition
+from exhume.data_classes import dataclass
 
 _Row = dict[str, Any]
 

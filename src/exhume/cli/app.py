@@ -128,6 +128,8 @@ def main() -> None:
         if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is signal.SIG_DFL:
             signal.signal(getattr(signal, name), _interrupt)
     without_pandas.keep_out()
+    # numpy starts a thread for each processor to multiply matrices, and no command does.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     arguments = sys.argv[1:]
     if not {_EXPORT, "export"} & {*arguments[:1]}:
         from exhume.codecs.limits import limit_memory

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import re
-import secrets
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
@@ -90,7 +89,7 @@ def open_destination(output_file: Path | None, *, evidence: Iterable[Path | str]
         with _opened(target, "wb", output_file) as sink:
             yield sink
         return
-    aside = target.with_name(f".{secrets.token_hex(8)}.part")
+    aside = target.with_name(f".{os.urandom(8).hex()}.part")
     try:
         with _opened(aside, "xb", output_file) as sink:
             yield sink

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from exhume.cli.tables import NULL, Column, Row, cells_of
+from exhume.data_classes import dataclass
 
 GAP_CELLS = 2
 #: The width that a sentence needs beside other columns; with less it has lines of its own below its row.

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
+from exhume.data_classes import dataclass
 from exhume.errors import RequestError, did_you_mean
 
 if TYPE_CHECKING:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from enum import StrEnum, auto
 from typing import Any
 
 from exhume.codecs.record_types import RECORD_TYPES
+from exhume.data_classes import dataclass
 
 
 class ProblemKind(StrEnum):

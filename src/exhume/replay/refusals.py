@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from exhume.data_classes import dataclass
 from exhume.replay.load_problems import LoadProblem
 from exhume.replay.verdict import LoadAborted, Tolerated
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from exhume.analysis.detectors import Inputs
 from exhume.codecs.uris import PathOrUri
+from exhume.data_classes import dataclass
 from exhume.errors import RequestError
 
 #: The number of groups that a report draws if the request names none.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from exhume.analysis.assignment.inputs import STICKY, TopicFacts, assignor_of, group_spec_of, outcome_of, own_counts, stated_counts
 from exhume.analysis.assignors import (
@@ -20,6 +20,7 @@ from exhume.analysis.assignors import (
 )
 from exhume.analysis.memberships import Membership
 from exhume.analysis.topic_sizes import TopicSize
+from exhume.data_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True)

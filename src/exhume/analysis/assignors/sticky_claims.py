@@ -9,11 +9,12 @@ Source: AbstractStickyAssignor.allSubscriptionsEqual, StickyAssignor.memberData 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from exhume.analysis.assignors.group import Assigned, GroupSpec, MemberSpec, TopicPartition
 from exhume.codecs.embedded.consumer import NO_GENERATION
+from exhume.data_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

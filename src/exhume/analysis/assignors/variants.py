@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -26,6 +25,7 @@ from exhume.analysis.assignors.share import simple_3_9, simple_4_1, simple_4_2
 from exhume.analysis.assignors.sticky import sticky
 from exhume.analysis.assignors.sticky_claims import StickyVersion
 from exhume.analysis.assignors.uniform import uniform_3_7, uniform_3_8, uniform_4_0, uniform_4_1
+from exhume.data_classes import dataclass
 
 #: The side that computes assignments: the leader of a classic group, or the coordinator of a consumer or a share group.
 Side = Literal["client", "consumer", "share"]

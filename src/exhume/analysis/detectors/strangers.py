@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from exhume.analysis.detectors.cases import GroupCase
@@ -15,6 +14,7 @@ from exhume.analysis.detectors.report import counted, finding, partition_list, s
 from exhume.analysis.detectors.steps import StepRun, judged, who
 from exhume.analysis.member_columns import client_hosts_of, client_ids_of, disjoint_subscriptions_of
 from exhume.analysis.memberships import Member, Membership, TopicPartition
+from exhume.data_classes import dataclass
 from exhume.durations import HOUR_MS, MINUTE_MS
 from exhume.findings import Finding
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from functools import lru_cache
 from typing import Any
 
@@ -19,7 +19,7 @@ ROWS = 32_768
 _FEW = 8192
 _SHORT = 16
 #: The seed of the hashes that find equal texts.
-_SEED = secrets.randbits(62)
+_SEED = int.from_bytes(os.urandom(8), "big") >> 2
 
 Flags = npt.NDArray[np.bool_]
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from exhume.codecs.layout import Fields, Message, Struct
 from exhume.codecs.wire import Reader, Writer, has_invalid_utf8
+from exhume.data_classes import dataclass
 from exhume.errors import DecodeError, UnknownVersion
 
 Kind = Literal[
