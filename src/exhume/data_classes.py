@@ -62,7 +62,7 @@ class _Unmade:
 
 def _init_of(described: Any, is_frozen: bool) -> Any:
     """Return `__init__`, as `dataclasses` writes it; that would write the methods of a frozen class beside it."""
-    known = dict[str, Any](_set=object.__setattr__, _unset=_UNSET)
+    known: dict[str, object] = {"_set": object.__setattr__, "_unset": _UNSET}
     parameters: dict[Any, list[str]] = {False: [], True: []}
     body = []
     for each in fields(described):
@@ -83,7 +83,7 @@ def _init_of(described: Any, is_frozen: bool) -> Any:
     listed = ["self", *parameters[False], *(["*", *parameters[True]] if parameters[True] else [])]
     # No text of a log is in this code: names of fields only.
     exec(f"def __init__({', '.join(listed)}):\n " + "\n ".join(body or ["pass"]), known)  # noqa: S102
-    method = known["__init__"]
+    method: Any = known["__init__"]
     method.__annotations__ = {each.name: each.type for each in fields(described) if each.init} | {"return": None}
     return method
 
