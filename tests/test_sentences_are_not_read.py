@@ -22,7 +22,7 @@ PATTERNS = {
     "cli/completion.py": "names that need no quotes",
     "cli/destination.py": "names of partition directories",
     "cli/findings_list.py": "commands to paste, which stand on a line of their own",
-    "cli/fitting.py": "words of long texts, to wrap them",
+    "cli/shortening.py": "words of long texts, to wrap them",
     "cli/panels.py": "defaults in the help of options",
     "cli/sql.py": "words that a user types in the shell",
     "cli/options.py": "PARTITION:OFFSET on the command line",
@@ -33,7 +33,7 @@ PATTERNS = {
     "topic/sql/questions.py": "statements that a user types",
 }
 #: Attributes and columns that hold sentences. `reason` holds a code in tables of owners and of holes, so it may be compared.
-SENTENCES = {"sentence", "message", "remedy", "not_excluded", "first_reason"}
+SENTENCES = {"sentence", "message", "remedy", "not_excluded"}
 TEXT_METHODS = {"startswith", "endswith", "find", "index", "split", "rsplit", "partition", "rpartition", "removeprefix", "removesuffix"}
 
 

@@ -30,7 +30,7 @@ DATA = Path(__file__).resolve().parent.parent / "tests" / "data"
 DEMO_LOG = Path("src", "exhume", "cli", "demo_log")
 #: Columns that hold sentences. `message` is a line of standard error.
 FREE_TEXT = (
-    *("sentence", "not_excluded", "remedy", "reason", "first_reason", "what", "message"),
+    *("sentence", "not_excluded", "remedy", "reason", "what", "message"),
     *("what_happens", "story", "hits", "near_misses", "undecidable"),
 )
 #: Columns with names that sentences repeat.

@@ -53,7 +53,27 @@ LOAD_CHECK = schema_of(LoadCheckRow)
 
 
 class LoadMatrixRow(TypedDict):
-    """One row per release and stop, over all offsets partitions: the first partition that is not loaded, and why."""
+    """One row per release and stop, over all offsets partitions.
+
+    `loaded` are partitions, `3 of 4`, and `offsets` committed offsets, `13 of 33`. `record` is the first one that is not loaded,
+    `partition:offset`, for `reason`.
+    """
+
+    release: str
+    coordinator: str
+    stop: str
+    loaded: str
+    offsets: str
+    lost_bytes: int
+    record: str | None
+    reason: str | None
+
+
+LOAD_MATRIX = schema_of(LoadMatrixRow)
+
+
+class _Line(TypedDict):
+    """The counts of a `LoadMatrixRow`."""
 
     release: str
     coordinator: str
@@ -63,12 +83,8 @@ class LoadMatrixRow(TypedDict):
     offsets: int
     missing_offsets: int
     lost_bytes: int
-    first_offsets_partition: Int32 | None
-    first_record_offset: int | None
-    first_reason: str | None
-
-
-LOAD_MATRIX = schema_of(LoadMatrixRow)
+    record: str | None
+    reason: str | None
 
 
 class FailedLoad(OfLog):
@@ -160,7 +176,7 @@ def _problem_of(release: str, problem: LoadProblem) -> LoadProblem:
 
 def load_matrix(checked: pa.Table) -> pa.Table:
     """Return one line for each release and stop of a `LOAD_CHECK` table, as `LOAD_MATRIX`."""
-    lines: dict[tuple[str, str], LoadMatrixRow] = {}
+    lines: dict[tuple[str, str], _Line] = {}
     rows: list[LoadCheckRow] = checked.to_pylist()
     for row in rows:
         line = lines.setdefault((row["release"], row["stop"]), _line(row))
@@ -170,21 +186,38 @@ def load_matrix(checked: pa.Table) -> pa.Table:
         line["offsets"] += row["offsets"]
         line["missing_offsets"] += row["missing_offsets"]
         line["lost_bytes"] += row["lost_bytes"]
-        if not is_loaded and line["first_reason"] is None:
-            line["first_offsets_partition"] = row["offsets_partition"]
-            line["first_record_offset"] = row["record_offset"]
-            line["first_reason"] = f"{row['outcome']}: {row['reason']}"
-    return table_of(LOAD_MATRIX, _spans(list(lines.values())))
+        if not is_loaded and line["reason"] is None:
+            line["record"] = _record(row["offsets_partition"], row["record_offset"])
+            line["reason"] = f"{row['outcome']}: {row['reason']}"
+    return table_of(LOAD_MATRIX, [_matrix_row(line) for line in _spans(list(lines.values()))])
 
 
-def _spans(lines: Sequence[LoadMatrixRow]) -> list[LoadMatrixRow]:
+def _matrix_row(line: _Line) -> LoadMatrixRow:
+    return {
+        "release": line["release"],
+        "coordinator": line["coordinator"],
+        "stop": line["stop"],
+        "loaded": f"{line['loaded']} of {line['loaded'] + line['not_loaded']}",
+        "offsets": f"{line['offsets']} of {line['offsets'] + line['missing_offsets']}",
+        "lost_bytes": line["lost_bytes"],
+        "record": line["record"],
+        "reason": line["reason"],
+    }
+
+
+def _record(offsets_partition: int | None, record_offset: int | None) -> str | None:
+    of = "" if offsets_partition is None else f"{offsets_partition}:"
+    return None if record_offset is None else f"{of}{record_offset}"
+
+
+def _spans(lines: Sequence[_Line]) -> list[_Line]:
     """Join releases that follow one another and do the same to one line, `2.3.1 to 3.4.0`; equal results after both stops too."""
-    found: list[LoadMatrixRow] = []
-    by_release: dict[str, list[LoadMatrixRow]] = {}
+    found: list[_Line] = []
+    by_release: dict[str, list[_Line]] = {}
     for line in lines:
         by_release.setdefault(line["release"], []).append(line)
     ends: list[tuple[str, str]] = []
-    last: list[LoadMatrixRow] = []
+    last: list[_Line] = []
     for release, stops in by_release.items():
         if len(stops) > 1 and all(_is_same(stops[0], stop) for stop in stops):
             stops = [{**stops[0], "stop": "both"}]
@@ -202,14 +235,14 @@ def _spans(lines: Sequence[LoadMatrixRow]) -> list[LoadMatrixRow]:
     return found
 
 
-def _is_same(one: LoadMatrixRow, other: LoadMatrixRow) -> bool:
+def _is_same(one: _Line, other: _Line) -> bool:
     """Return True if two loads differ in the release or the stop alone."""
-    apart = ("release", "stop", "first_reason")
-    reasons = [(line["first_reason"] or "").replace(line["release"].split(" to ")[-1], "") for line in (one, other)]
-    return reasons[0] == reasons[1] and all(one[name] == other[name] for name in LOAD_MATRIX.names if name not in apart)  # type: ignore[literal-required]
+    apart = ("release", "stop", "reason")
+    reasons = [(line["reason"] or "").replace(line["release"].split(" to ")[-1], "") for line in (one, other)]
+    return reasons[0] == reasons[1] and all(one[name] == other[name] for name in one if name not in apart)  # type: ignore[literal-required]
 
 
-def _line(row: LoadCheckRow) -> LoadMatrixRow:
+def _line(row: LoadCheckRow) -> _Line:
     """Return the line of this release and stop, before counting."""
     return {
         "release": row["release"],
@@ -220,9 +253,8 @@ def _line(row: LoadCheckRow) -> LoadMatrixRow:
         "offsets": 0,
         "missing_offsets": 0,
         "lost_bytes": 0,
-        "first_offsets_partition": None,
-        "first_record_offset": None,
-        "first_reason": None,
+        "record": None,
+        "reason": None,
     }
 
 

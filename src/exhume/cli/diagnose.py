@@ -88,6 +88,10 @@ def diagnose_command(
     show_all: Annotated[
         bool, typer.Option("--all", help="Show all findings, not only the headlines. Files and other formats than `table` have all.")
     ] = False,
+    with_details: Annotated[
+        bool,
+        typer.Option("--details", help="Show each finding of --all and --undecided with all of its lines. With --code that is always so."),
+    ] = False,
     end_offsets: EndOffsets = None,
     start_offsets: StartOffsets = None,
     topics_file: TopicsFile = None,
@@ -104,10 +108,10 @@ def diagnose_command(
     """Find known problems of consumer groups.
 
     It opens with at most ten headlines, the worst first: severity, confidence, group, one sentence with its numbers, and the next step.
-    A finding that another one explains is no headline: it is among the consequences of its cause. --all shows every finding, with its
-    records and other possible causes; formats for programs always have all, with rank and because_of. Without a row, all detectors ran and
-    found nothing; the last line counts the checks that the log cannot decide. The exit code is 1 after an incident, or if damage made the
-    answer partial.
+    A finding that another one explains is no headline: it is among the consequences of its cause. --all shows every finding: on a
+    terminal in two lines, and with --details in all of its lines. Formats for programs always have all findings, with rank and because_of.
+    Without a row, all detectors ran and found nothing; the last line counts the checks that the log cannot decide. The exit code is 1 after
+    an incident, or if damage made the answer partial.
 
     Example: exhume diagnose data/ --min-severity info --end-offsets ends.txt
     """
@@ -128,17 +132,19 @@ def diagnose_command(
         if wants_list(output, output_file):
             from exhume.cli.findings_list import write_findings
 
-            write_findings(listed)
+            is_brief = is_whole and not (with_details or codes)
+            write_findings(listed, is_brief=is_brief)
         else:
+            is_brief = False
             render(listed, output=output, output_file=output_file, csv_raw=csv_raw, columns=columns, evidence=paths)
         if output in PEOPLE:
-            _tell_rest(found, min_severity.value, rows.num_rows, shown.num_rows, with_undecided=undecided or bool(codes))
+            _tell_rest(found, min_severity.value, rows.num_rows, shown.num_rows, is_brief=is_brief, with_undecided=undecided or bool(codes))
         tell(topic.findings)
         if fail_on is not FailOn.never and len(found.at_least(Severity(fail_on.value).value)):
             raise typer.Exit(EXIT_DAMAGE)
 
 
-def _tell_rest(found: Findings, lowest: str, shown: int, wanted: int, *, with_undecided: bool) -> None:
+def _tell_rest(found: Findings, lowest: str, shown: int, wanted: int, *, is_brief: bool, with_undecided: bool) -> None:
     """Print the number of findings that are not shown on standard error."""
     decided = sum(finding.confidence != "undecidable" for finding in found)
     undecided = len(found) - decided
@@ -150,4 +156,6 @@ def _tell_rest(found: Findings, lowest: str, shown: int, wanted: int, *, with_un
         parts.append(f"{counted(decided - loud, 'note')} (--min-severity info)")
     if undecided and not with_undecided:
         parts.append(f"{undecided} {'checks lack' if undecided > 1 else 'check lacks'} input (--undecided)")
+    if is_brief and shown:
+        parts.append("--details shows all lines")
     note(" · ".join(parts))

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from exhume.cli.destination import open_destination
+from exhume.cli.shortening import cut_at_the_end, with_short_ids
 from exhume.cli.terminal import console_for
 from exhume.escape import printable
 
@@ -40,25 +41,28 @@ class _Row(TypedDict, total=False):
     remedy: str | None
 
 
-def write_findings(findings: pa.Table) -> None:
-    """Write findings, rows of `findings.SCHEMA` or of `headlines.DIAGNOSIS`, to standard output."""
+def write_findings(findings: pa.Table, *, is_brief: bool = False) -> None:
+    """Write findings, rows of `findings.SCHEMA` or of `headlines.DIAGNOSIS`, to standard output; brief ones have two lines each."""
     console = console_for(is_terminal=sys.stdout.isatty())
     with open_destination(None) as sink:
         for row in findings.to_pylist():
             with console.capture() as captured:
-                for line in _lines(console, row):
+                for line in _brief(console, row) if is_brief else _lines(console, row):
                     console.print(line, soft_wrap=True)
             sink.write(captured.get().encode(sys.stdout.encoding, "backslashreplace"))
 
 
+def _brief(console: Console, row: _Row) -> Iterator[Text]:
+    head = _head(row)
+    head.truncate(console.width, overflow="ellipsis")
+    yield head
+    sentence = with_short_ids(_capital(printable(row["sentence"])))
+    yield Text(_INDENT + cut_at_the_end(sentence, max(console.width - len(_INDENT), 1)))
+
+
 def _lines(console: Console, row: _Row) -> Iterator[Text]:
     width = min(console.width, _WIDEST_SENTENCE)
-    style = "dim" if row["confidence"] == "undecidable" else _STYLES[row["severity"]]
-    head = Text.assemble((row["severity"].upper(), style), " ", (row["code"], "bold"), (f" {row['confidence']}", "dim"))
-    subject = _subject(row)
-    if subject:
-        head.append(f"  {subject}")
-    yield from _wrapped(console, head, width, first="")
+    yield from _wrapped(console, _head(row), width, first="")
     yield from _wrapped(console, Text(f"{_capital(printable(row['sentence']))}."), width)
     if row["not_excluded"]:
         yield from _wrapped(console, Text(f"Not excluded: {printable(row['not_excluded'])}.", style="dim"), width)
@@ -66,6 +70,15 @@ def _lines(console: Console, row: _Row) -> Iterator[Text]:
         yield from _wrapped(console, Text(f"It explains: {row['consequences']}.", style="dim"), width)
     if row["remedy"]:
         yield from _remedy(console, printable(row["remedy"]), width)
+
+
+def _head(row: _Row) -> Text:
+    style = "dim" if row["confidence"] == "undecidable" else _STYLES[row["severity"]]
+    head = Text.assemble((row["severity"].upper(), style), " ", (row["code"], "bold"), (f" {row['confidence']}", "dim"))
+    subject = _subject(row)
+    if subject:
+        head.append(f"  {subject}")
+    return head
 
 
 def _subject(row: _Row) -> str:

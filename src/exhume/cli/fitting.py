@@ -3,19 +3,20 @@
 Each step is taken only if the table is still too wide after the steps before it:
 
 1. columns that are empty or have one value go; the value is named above the table;
-2. times lose the date that they share;
-3. long names are cut in the middle, with a legend below the table;
-4. the last columns go, and their names are above the table.
+2. times lose the date that they share, and ids in sentences their middle;
+3. sentences that return are numbered, and are below the table;
+4. long names are cut in the middle, with a legend below the table;
+5. the last columns go, and their names are above the table.
 
-Sentences keep all their words: they wrap.
+Sentences keep all their words: they wrap. The first two steps are also taken if they save lines.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 
+from exhume.cli.shortening import ELLIPSIS, SHORT_ID_CELLS, cut_in_the_middle, ids_of, is_phrase, numbered, short_times, with_short_ids
 from exhume.cli.tables import NULL, Column, Row, cells_of
 from exhume.data_classes import dataclass
 
@@ -28,9 +29,8 @@ _WHOLE_NAME_CELLS = 18
 #: The number of first columns that always stay: they name the row.
 _KEPT_COLUMNS = 3
 _LEGEND_CELLS = 240
-_TIME = re.compile(r"(\d{4})-(\d\d-\d\d) (\d\d:\d\d:\d\d)(\.\d{3})(Z|[+-]\d\d:\d\d)")
-_ELLIPSIS = "…"
 _MOST_NAMED_COLUMNS = 4
+_CUT_NOTE = f"{ELLIPSIS} cuts a name: see --output record"
 
 
 @dataclass(slots=True)
@@ -39,12 +39,13 @@ class Fit:
 
     Attributes:
         columns: places of the columns beside each other.
-        below: places of the columns of sentences, which have lines of their own below each row.
+        below: places of the columns of sentences, which do not fit beside the others: the first may begin at the end of each row.
         widths: cells of each of `columns`.
         heads: headings of each of `columns`, in lines.
         rows: the page with cut cells.
         notes: what is true of all rows, and what is not shown.
         legend: whole names by their cut forms.
+        numbered: sentences of more than one row by their numbers, which the rows have.
     """
 
     columns: list[int]
@@ -54,6 +55,7 @@ class Fit:
     below: list[int] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     legend: dict[str, str] = field(default_factory=dict)
+    numbered: dict[str, str] = field(default_factory=dict)
 
 
 def fit(columns: Sequence[Column], page: Sequence[Row], width: int, *, folds_heads: bool = True) -> Fit | None:
@@ -99,18 +101,6 @@ def _words(name: str) -> list[str]:
     return [word for word in name.replace("_", "_ ").split(" ") if word] or [name]
 
 
-def cut_in_the_middle(text: str, width: int, tail: int | None = None) -> str:
-    """Return this text in at most `width` cells, with its last `tail` letters: the end of a name often says more than its middle."""
-    if cells_of(text) <= width:
-        return text
-    tail = (width - 1) // 2 if tail is None else tail
-    head = width - 1 - tail
-    # A wide letter takes two cells.
-    while head + tail > 1 and cells_of(text[:head]) + cells_of(text[len(text) - tail :]) >= width:
-        head, tail = (head - 1, tail) if head >= tail else (head, tail - 1)
-    return f"{text[:head]}{_ELLIPSIS}{text[len(text) - tail :]}"
-
-
 def cut_apart(names: Collection[str], width: int) -> dict[str, str] | None:
     """Return these names in at most `width` cells, all different; None if they cannot be."""
     middle = (width - 1) // 2
@@ -129,14 +119,21 @@ class _Fitting:
         self._sentences = {place for place in self._left if is_sentence(self._cells(place))}
         self._notes: list[str] = []
         self._legend: dict[str, str] = {}
+        self._numbered: dict[str, str] = {}
 
     def run(self) -> Fit | None:
-        if not self._fits(with_sentences=True):
-            self._leave_out_equal()
+        if not self._fits(sentence_cells=self._width):
+            are_equal = all(len({*self._cells(place)}) == 1 for place in self._left)
+            if not are_equal or not self._fits(sentence_cells=READABLE_SENTENCE_CELLS):
+                self._leave_out_equal()
             if not self._left:
                 return None
-        if not self._fits(with_sentences=True):
+        if not self._fits(sentence_cells=self._width):
             self._shorten_times()
+        if not self._fits(sentence_cells=self._width):
+            self._shorten_ids()
+        if not self._fits(sentence_cells=self._width):
+            self._number_sentences()
         if not self._fits():
             self._cut_names()
         if not self._fits():
@@ -165,12 +162,12 @@ class _Fitting:
         others = sum(widths[place] + GAP_CELLS for place in self._left if place not in self._sentences)
         return (self._width - others - GAP_CELLS * (len(sentences) - 1)) // max(len(sentences), 1)
 
-    def _fits(self, *, with_sentences: bool = False) -> bool:
-        """Return True if the columns fit; without sentences, which may be below their rows."""
+    def _fits(self, *, sentence_cells: int | None = None) -> bool:
+        """Return True if the columns fit, with so many cells for each sentence; with None sentences may be below their rows."""
         widths = {place: self._natural(place) for place in self._left}
         for place in self._sentences:
-            widths[place] = min(widths.get(place, 0), READABLE_SENTENCE_CELLS)
-        beside = [place for place in self._left if with_sentences or place not in self._sentences]
+            widths[place] = min(widths.get(place, 0), sentence_cells or 0)
+        beside = [place for place in self._left if sentence_cells is not None or place not in self._sentences]
         return sum(widths[place] for place in beside) + GAP_CELLS * max(len(beside) - 1, 0) <= self._width
 
     def _leave_out_equal(self) -> None:
@@ -190,22 +187,36 @@ class _Fitting:
         self._left = [place for place in self._left if place not in equal]
 
     def _shorten_times(self) -> None:
-        places = [place for place in self._left if self._columns[place].is_time]
-        found = [(place, number, _TIME.fullmatch(cell)) for place in places for number, cell in enumerate(self._cells(place)) if cell]
-        times = [match for _, _, match in found if match]
-        if not times:
+        places = [place for place in self._left if self._columns[place].is_time or place in self._sentences]
+        shortened = short_times([self._cells(place) for place in places])
+        if shortened is None:
             return
-        dates, years = {match[1] + match[2] for match in times}, {match[1] for match in times}
-        if len({match[5] for match in times}) > 1:
-            # Summer and winter.
+        for place, cells in zip(places, shortened.cells, strict=True):
+            for row, cell in zip(self._rows, cells, strict=True):
+                row[place] = cell
+        self._notes.append(shortened.note)
+
+    def _shorten_ids(self) -> None:
+        """Cut the ids in sentences, if they stay different."""
+        sentences = [place for place in self._left if place in self._sentences]
+        cut = cut_apart(ids_of(cell for place in sentences for cell in self._cells(place)), SHORT_ID_CELLS)
+        if not cut:
             return
-        is_whole = all(match[4] == ".000" for match in times)
-        for place, number, match in found:
-            if match:
-                date = "" if len(dates) == 1 else f"{match[2]} " if len(years) == 1 else f"{match[1]}-{match[2]} "
-                self._rows[number][place] = f"{date}{match[3]}{'' if is_whole else match[4]}"
-        of = f" of {times[0][1]}-{times[0][2]}" if len(dates) == 1 else f" of {times[0][1]}" if len(years) == 1 else ""
-        self._notes.append(f"times{of} in {'UTC' if times[0][5] == 'Z' else times[0][5]}")
+        for row in self._rows:
+            for place in sentences:
+                cell = row[place]
+                row[place] = cell and with_short_ids(cell, cut)
+        self._notes.append(_CUT_NOTE)
+
+    def _number_sentences(self) -> None:
+        for place in [place for place in self._left if place in self._sentences]:
+            numbers = numbered(self._cells(place), first=len(self._numbered) + 1)
+            if numbers:
+                for row in self._rows:
+                    cell = row[place]
+                    row[place] = None if cell is None else numbers[cell]
+                self._numbered |= {number: sentence for sentence, number in numbers.items()}
+                self._sentences.discard(place)
 
     def _names(self) -> list[int]:
         return [
@@ -213,6 +224,7 @@ class _Fitting:
             for place in self._left
             if place not in self._sentences and not self._columns[place].is_number and not self._columns[place].is_time
             if self._natural(place) > _WHOLE_NAME_CELLS
+            if not all(is_phrase(cell, _WHOLE_NAME_CELLS) for cell in self._cells(place) if cell and cells_of(cell) > _WHOLE_NAME_CELLS)
         ]
 
     def _cut_names(self) -> None:
@@ -262,7 +274,8 @@ class _Fitting:
         self._legend = {short: whole for short, whole in self._legend.items() if short in shown}
         cells = sum(cells_of(short) + cells_of(whole) + 3 for short, whole in self._legend.items())
         if cells > max(_LEGEND_CELLS, len(self._rows) * self._width // 2):
-            self._notes.append(f"{_ELLIPSIS} is a cut: --output record has whole names")
+            if _CUT_NOTE not in self._notes:
+                self._notes.append(_CUT_NOTE)
             self._legend = {}
 
     def _fit(self) -> Fit:
@@ -274,7 +287,7 @@ class _Fitting:
         beside = [place for place in self._left if place not in below]
         widths = [min(natural[place], max(room, 1)) if place in sentences else natural[place] for place in beside]
         heads = [folded(heading(self._columns[place]), width) for place, width in zip(beside, widths, strict=True)]
-        return Fit(beside, widths, heads, self._rows, below, self._notes, self._legend)
+        return Fit(beside, widths, heads, self._rows, below, self._notes, self._legend, self._numbered)
 
 
 def records(columns: Sequence[Column], page: Sequence[Row]) -> Iterator[list[tuple[str, str]]]:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from exhume.cli.fitting import GAP_CELLS, Fit, fit, records, values_of
-from exhume.cli.tables import NO_ROWS, NULL, Column, Row, columns_of, pages_of
+from exhume.cli.tables import NO_ROWS, NULL, Column, Row, cells_of, columns_of, pages_of
 from exhume.escape import printable
 
 #: Rows per page: few, to show the first rows soon. Each page fits by itself.
@@ -23,6 +23,8 @@ _STYLES = {
     "undecidable": "dim",
 }
 _INDENT = "    "
+#: The room that the start of a sentence needs at the end of a row.
+_LEAST_START_CELLS = 12
 
 
 def console_for(*, is_terminal: bool) -> Console:
@@ -87,21 +89,63 @@ def _fitted(console: Console, columns: Sequence[Column], fitted: Fit) -> Iterato
         # The last lines of all headings are beside each other, next to the rows.
         cells = [Text(lines[number - most] if number >= most - len(lines) else "", style="bold") for lines in heads]
         yield _line(cells, fitted.widths, are_numbers)
+    flows = _saves_lines(console, fitted)
     for row in fitted.rows:
         folded = [
             cell.wrap(console, width) if cell.cell_len > width else [cell]
             for cell, width in zip((_cell(row[place]) for place in fitted.columns), fitted.widths, strict=True)
         ]
+        below = fitted.below
         for number in range(max((len(lines) for lines in folded), default=0)):
-            yield _line([lines[number] if number < len(lines) else Text() for lines in folded], fitted.widths, are_numbers)
-        for place in fitted.below:
+            line = _line([lines[number] if number < len(lines) else Text() for lines in folded], fitted.widths, are_numbers)
+            if flows and not number:
+                start, *rest = _flowing(console, row[below[0]] or NULL, _room_at_end(console, fitted))
+                line.append(" " * (sum(fitted.widths) + GAP_CELLS * len(fitted.widths) - line.cell_len))
+                yield line + start
+                yield from rest
+                below = below[1:]
+            else:
+                yield line
+        for place in below:
             if row[place] is not None:
                 label = "" if place == fitted.below[0] else f"{columns[place].name}: "
-                for line in Text(f"{label}{row[place]}").wrap(console, max(console.width - len(_INDENT), 1)):
-                    yield Text(_INDENT) + line
+                yield from _indented(console, f"{label}{row[place]}")
+    for mark, sentence in fitted.numbered.items():
+        for number, line in enumerate(Text(f"{mark} {sentence}").wrap(console, max(console.width - len(_INDENT), 1))):
+            yield Text(_INDENT if number else "") + line
     legend = [Text.assemble((short, "bold"), " is ", whole) for short, whole in fitted.legend.items()]
     if legend:
         yield from Text("; ", style="dim").join(legend).wrap(console, console.width)
+
+
+def _room_at_end(console: Console, fitted: Fit) -> int:
+    return console.width - sum(fitted.widths) - GAP_CELLS * len(fitted.widths)
+
+
+def _saves_lines(console: Console, fitted: Fit) -> bool:
+    """Return True if sentences that begin at the ends of their rows take fewer lines than below them."""
+    room = _room_at_end(console, fitted)
+    if not fitted.below or room < _LEAST_START_CELLS:
+        return False
+    sentences = [row[fitted.below[0]] for row in fitted.rows]
+    flowing = sum(len(_flowing(console, sentence, room)) - 1 for sentence in sentences if sentence is not None)
+    return flowing < sum(len([*_indented(console, sentence)]) for sentence in sentences if sentence is not None)
+
+
+def _flowing(console: Console, cell: str, room: int) -> list[Text]:
+    """Return the lines of a sentence, the first one in this room."""
+    text = Text(cell)
+    start = text.wrap(console, room)[0]
+    start.rstrip()
+    if cells_of(cell.split(" ", 1)[0]) > room:
+        start = Text()
+    rest = cell[len(start.plain) :].lstrip(" ")
+    return [start, *(_indented(console, rest) if rest else ())]
+
+
+def _indented(console: Console, sentence: str) -> Iterator[Text]:
+    for line in Text(sentence).wrap(console, max(console.width - len(_INDENT), 1)):
+        yield Text(_INDENT) + line
 
 
 def _line(cells: Sequence[Text], widths: Sequence[int], are_numbers: Sequence[bool]) -> Text:

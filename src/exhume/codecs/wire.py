@@ -237,7 +237,7 @@ class Reader:
         if count < 0:
             return None
         if count > self.remaining:
-            raise LengthOverrun(f"an array of {count} elements, but only {self.remaining} bytes are left", byte_position=start)
+            raise LengthOverrun(f"an array of {count} elements in {self.remaining} bytes", byte_position=start)
         return count
 
     def tagged_section(self) -> list[tuple[int, bytes]]:
