@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ from exhume.analysis.detectors.commit_loops import loops
 from exhume.analysis.detectors.commit_loops.columns import CommitColumn, GroupColumn, SilenceColumn
 from exhume.analysis.detectors.commit_rows import NameNumbers, readable
 from exhume.analysis.detectors.group_phases import GroupPhases
+from exhume.analysis.detectors.key_columns import KeyColumns
 from exhume.analysis.detectors.key_histories import KeyHistories, Recent, oldest_survivors
 from exhume.analysis.detectors.keys import GroupKeys
 from exhume.analysis.detectors.partition_sightings import PartitionSightings, times_of
@@ -277,7 +278,9 @@ class PartitionCondenser:
         names = [*self._names.groups]
         self._activity.make_room(len(names))
         usual = self._activity.intervals.medians(np.arange(len(names)))
-        groups = [self._group(name, number, order[ends[number] : ends[number + 1]], usual) for number, name in enumerate(names)]
+        columns = KeyColumns(self._lives, order, is_kept=self._names.key_count <= _FEW_KEYS)
+        spans = [slice(start, end) for start, end in pairwise(ends.tolist())]
+        groups = [self._group(name, number, GroupKeys(columns, name, spans[number]), usual) for number, name in enumerate(names)]
         self.log_context.survivors = oldest_survivors(self._lives)
         undecodable_records, topics_by_id = self._undecodable_records.found(), self._names.topics_by_id
         uncleaned = None if self.superseded is None else self.superseded.result()
@@ -322,20 +325,20 @@ class PartitionCondenser:
             if removal.timestamp_ms is not None
         ]
 
-    def _group(self, name: str, number: int, keys: Int64s, usual_intervals_ms: Sequence[float | None]) -> GroupCase:
+    def _group(self, name: str, number: int, keys: GroupKeys, usual_intervals_ms: Sequence[float | None]) -> GroupCase:
         activity = self._activity
         first_ms, last_ms = activity.times(number)
         return GroupCase(
             group=name,
             log_context=self.log_context,
-            keys=GroupKeys(self._lives, name, keys),
+            keys=keys,
             records=self._records.get(number, []),
             first_commit_ms=first_ms,
             last_commit_ms=last_ms,
             last_intervals_ms=activity.intervals.last(number),
             usual_interval_ms=usual_intervals_ms[number],
             silences=activity.silences.get(number, []),
-            is_kept=self._names.key_count <= _FEW_KEYS,
+            is_kept=keys.is_kept,
         )
 
 

@@ -28,6 +28,8 @@ _GATHERED: Mapping[str, int | None] = {
 def gathered(findings: Iterable[Finding]) -> Iterator[Finding]:
     """Yield these findings. Those of one cause are one finding without a partition, in the place of the first one."""
     listed = [*findings]
+    if not listed:
+        return
     together: dict[object, list[Finding]] = {}
     for finding in listed:
         if _is_gathered(finding):

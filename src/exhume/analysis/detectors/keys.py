@@ -11,7 +11,7 @@ import numpy as np
 from exhume.analysis.detectors.commit_loops.columns import LEAST_REPEATS, LONGEST_RUN, CommitColumn, KeyColumn
 from exhume.analysis.detectors.commit_rows import ChangeTable
 from exhume.analysis.detectors.commits import REASONS, Change, CommitPause, CommitRow, Dropped, Reason, Removal, SameRun
-from exhume.analysis.detectors.key_histories import KeyHistories
+from exhume.analysis.detectors.key_columns import KeyColumns
 from exhume.analysis.number_columns import NONE, Flags, Int64s, or_none
 from exhume.data_classes import dataclass
 from exhume.durations import MINUTE_MS
@@ -198,12 +198,18 @@ class GroupKeys(Sequence[KeyHistory]):
     `with_changes`, `with_removals`, `with_dropped` and `held_before` find few keys among many without reading each.
     """
 
-    def __init__(self, histories: KeyHistories, group: str, numbers: Int64s) -> None:
+    def __init__(self, columns: KeyColumns, group: str, place: slice) -> None:
         self.group = group
-        self._histories, self._numbers = histories, numbers
+        self._shared, self._place = columns, place
+        self._histories, self._numbers = columns.histories, columns.order[place]
         self._columns: dict[KeyColumn, list[int]] = {}
         self._lasts: dict[int, CommitRow | None] = {}
         self._changes: dict[int, list[Change]] = {}
+
+    @property
+    def is_kept(self) -> bool:
+        """True if the log has few keys, so that what was derived from them may stay."""
+        return self._shared.is_kept
 
     def forget(self) -> None:
         """Drop everything that can be derived again."""
@@ -235,9 +241,7 @@ class GroupKeys(Sequence[KeyHistory]):
     @cached_property
     def names(self) -> list[tuple[str, int]]:
         """The topic and partition of each key."""
-        names = self._histories.names
-        topics, partitions = names.topics_and_partitions(self._numbers)
-        return [*zip(map(names.topics().__getitem__, topics.tolist()), partitions.tolist(), strict=True)]
+        return self._shared.names(self._place)
 
     @cached_property
     def _places(self) -> dict[tuple[str, int], int]:
@@ -257,7 +261,7 @@ class GroupKeys(Sequence[KeyHistory]):
         met = self._met(reasons or REASONS)
         if not met:
             return []
-        has_one: Flags = np.any(self._histories.counts[self._numbers][:, met], axis=1)
+        has_one: Flags = np.any(self._shared.counts(self._place)[:, met], axis=1)
         return self._those(has_one)
 
     def _met(self, reasons: Sequence[Reason]) -> list[int]:
@@ -266,7 +270,7 @@ class GroupKeys(Sequence[KeyHistory]):
 
     @cached_property
     def _has_reason(self) -> list[bool]:
-        flags: Flags = np.any(self._histories.counts[self._numbers], axis=0)
+        flags: Flags = np.any(self._shared.counts(self._place), axis=0)
         has: list[bool] = flags.tolist()
         return has
 
@@ -308,7 +312,7 @@ class GroupKeys(Sequence[KeyHistory]):
     def _held(self) -> tuple[Flags, Int64s]:
         """Return which keys have a committed offset, and the commit timestamps."""
         holds: Flags = (self.numbers(KeyColumn.HAS_VALUE) != 0) & (self.numbers(KeyColumn.IS_REMOVED) == 0)
-        return holds, self._histories.last[self._numbers, CommitColumn.COMMITTED_AT]
+        return holds, self._shared.last(CommitColumn.COMMITTED_AT, self._place)
 
     def with_at_least(self, least: float, column: KeyColumn) -> list[KeyHistory]:
         """Return the keys with at least this number in a column."""
@@ -319,7 +323,7 @@ class GroupKeys(Sequence[KeyHistory]):
 
     def numbers(self, column: KeyColumn) -> Int64s:
         """Return a column of all keys."""
-        return self._histories.numbers(column, self._numbers)
+        return self._shared.numbers(column, self._place)
 
     def number_list(self, column: KeyColumn) -> list[int]:
         """Return `numbers` as a list, and keep it until `forget`."""
@@ -341,7 +345,7 @@ class GroupKeys(Sequence[KeyHistory]):
     def last_record_offsets(self) -> list[int]:
         """The record offset of the last commit of each key; -1 for none."""
         offsets: list[int] = np.where(
-            self.numbers(KeyColumn.HAS_VALUE) != 0, self._histories.last[self._numbers, CommitColumn.OFFSET], NONE
+            self.numbers(KeyColumn.HAS_VALUE) != 0, self._shared.last(CommitColumn.OFFSET, self._place), NONE
         ).tolist()
         return offsets
 
@@ -353,7 +357,7 @@ class GroupKeys(Sequence[KeyHistory]):
     @cached_property
     def _last_times(self) -> list[int]:
         times: list[int] = np.where(
-            np.array(self.last_record_offsets) != NONE, self._histories.last[self._numbers, CommitColumn.TIME], NONE
+            np.array(self.last_record_offsets) != NONE, self._shared.last(CommitColumn.TIME, self._place), NONE
         ).tolist()
         return times
 
@@ -379,11 +383,11 @@ class GroupKeys(Sequence[KeyHistory]):
 
     @cached_property
     def usual_intervals_ms(self) -> list[float | None]:
-        return self._histories.intervals.medians(self._numbers)
+        return self._shared.usual_intervals_ms(self._place)
 
     @cached_property
     def usual_rises(self) -> list[float | None]:
-        return self._histories.rises.medians(self._numbers)
+        return self._shared.usual_rises(self._place)
 
     def counts(self, place: int) -> dict[Reason, int]:
         counts = self._histories.counts[self._number_of[place]].tolist()

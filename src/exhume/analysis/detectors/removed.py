@@ -357,32 +357,33 @@ def _first_generations(partition: PartitionCase) -> list[GroupRecord]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _FirstCommit:
-    """The first committed offset of a key, and the time in which its group reads so many records; None if the speed is not known."""
+@dataclass(slots=True)
+class _FirstCommits:
+    """The first committed offsets of keys, and the times in which their groups read so many records, where the speed is known."""
 
-    committed_offset: int
-    age_ms: float | None
+    committed_offsets: list[int] = field(default_factory=list)
+    ages_ms: list[float] = field(default_factory=list)
 
 
-def _first_commits(partitions: Sequence[PartitionCase]) -> list[_FirstCommit]:
-    found = []
+def _first_commits(partitions: Sequence[PartitionCase]) -> _FirstCommits:
+    found = _FirstCommits()
     for group in (group for partition in partitions for group in partition.groups):
         keys = group.keys
         numbers = keys.number_list(KeyColumn.FIRST_VALUE), keys.number_list(KeyColumn.HAS_FIRST_VALUE)
         for value, has_value, rise, interval_ms in zip(*numbers, keys.usual_rises, keys.usual_intervals_ms, strict=True):
             if has_value:
-                found.append(_FirstCommit(value, value / rise * interval_ms if rise and interval_ms else None))
+                found.committed_offsets.append(value)
+                if rise and interval_ms:
+                    found.ages_ms.append(value / rise * interval_ms)
         group.forget()
     return found
 
 
-def _is_older_than_log(committed: Sequence[_FirstCommit]) -> bool:
+def _is_older_than_log(committed: _FirstCommits) -> bool:
     """Return True if most of these first commits are too high for topics as new as the log."""
-    if not committed or median(each.committed_offset for each in committed) < _NEAR_ZERO:
+    if not committed.committed_offsets or median(committed.committed_offsets) < _NEAR_ZERO:
         return False
-    ages_ms = [each.age_ms for each in committed if each.age_ms is not None]
-    return not ages_ms or median(ages_ms) > _NEW_DATA_MS
+    return not committed.ages_ms or median(committed.ages_ms) > _NEW_DATA_MS
 
 
 def _common_beginning(partitions: Sequence[PartitionCase]) -> Iterator[Finding]:
@@ -395,18 +396,18 @@ def _common_beginning(partitions: Sequence[PartitionCase]) -> Iterator[Finding]:
         return
     committed = _first_commits(partitions)
     about = next(partition.log_context for partition in partitions if firsts[partition.log_context.offsets_partition])
-    if not committed:
+    if not committed.committed_offsets:
         reason = f"{count} groups begin at generation 1 within minutes of the first record, as in a new cluster, and none has committed"
         yield undecidable("IC-35", reason, about, evidence=firsts[about.offsets_partition])
         return
     if not _is_older_than_log(committed):
         return
-    ages_ms = [each.age_ms for each in committed if each.age_ms is not None]
+    ages_ms = committed.ages_ms
     age = f", about {span(median(ages_ms))} of records at the usual speed" if ages_ms else ""
     is_old = not ages_ms or median(ages_ms) >= DAY_MS
     sentence = (
         f"all logs begin at {show_time(min(begun))} with offset 0, and {count} groups at generation 1 within minutes, but half of the"
-        f" first committed offsets are {int(median(each.committed_offset for each in committed))} or higher{age}: the data is older than"
+        f" first committed offsets are {int(median(committed.committed_offsets))} or higher{age}: the data is older than"
         " the offsets topic"
     )
     yield finding(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 from functools import lru_cache
 
 from exhume.analysis.detectors.cases import GroupCase
@@ -48,6 +49,19 @@ class _Difference:
         return [name for name, differs in names.items() if differs]
 
 
+class _Belong(dict[tuple[str | None, str | None], bool]):
+    """True for a client id and an address that belong to a group. The same clients come again with every record of it."""
+
+    def __init__(self, words: frozenset[str], ranges: frozenset[str]) -> None:
+        super().__init__()
+        self._words, self._ranges = words, ranges
+
+    def __missing__(self, client: tuple[str | None, str | None]) -> bool:
+        client_id, client_host = client
+        belongs = self[client] = _first_word(client_id) in self._words and _range_of(client_host) in self._ranges
+        return belongs
+
+
 @dataclass(frozen=True, slots=True)
 class _Natives:
     """The first words of client ids, and the address ranges, that belong to a group; and how long it had one range alone."""
@@ -55,16 +69,18 @@ class _Natives:
     words: frozenset[str]
     ranges: frozenset[str]
     alone_until_ms: int | None
+    #: By client id and address, True if such a member belongs to the group.
+    _belong: _Belong = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_belong", _Belong(self.words, self.ranges))
 
     def has(self, member: Member) -> bool:
-        return self.has_client(member.client_id, member.client_host)
-
-    def has_client(self, client_id: str | None, client_host: str | None) -> bool:
-        return _first_word(client_id) in self.words and _range_of(client_host) in self.ranges
+        return self._belong[member.client_id, member.client_host]
 
     def of(self, step: Membership) -> list[bool]:
         """Return for each member of a step whether it belongs to the group. Uses columns only."""
-        return [*map(self.has_client, client_ids_of(step), client_hosts_of(step))]
+        return [*map(self._belong.__getitem__, zip(client_ids_of(step), client_hosts_of(step), strict=True))]
 
 
 def find_strangers(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
@@ -107,9 +123,10 @@ def _natives(steps: Sequence[Membership]) -> _Natives | None:
     for place, step in enumerate(steps):
         later = steps[place + 1].timestamp_ms if place + 1 < len(steps) else None
         length_ms = 1 if later is None or step.timestamp_ms is None else max(later - step.timestamp_ms, 1)
-        own = {*map(_first_word, {*client_ids_of(step)})}, {*map(_range_of, {*client_hosts_of(step)})}
-        for times, found in zip((words, ranges), own, strict=True):
-            times.update(dict.fromkeys(found, length_ms))
+        for word in {*map(_first_word, {*client_ids_of(step)})}:
+            words[word] += length_ms
+        for address_range in {*map(_range_of, {*client_hosts_of(step)})}:
+            ranges[address_range] += length_ms
         if alone_until_ms is None and len(ranges) > 1:
             alone_until_ms = step.timestamp_ms
     if len(words) < 2 and len(ranges) < 2:

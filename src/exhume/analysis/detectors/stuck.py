@@ -13,6 +13,7 @@ from exhume.analysis.detectors.lags import LEAST_LAG
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import MORE_NAMED, counted, finding, next_step, span, undecidable
 from exhume.analysis.detectors.steps import who
+from exhume.analysis.member_columns import is_opaque, member_at, owned_of
 from exhume.analysis.memberships import Member, TopicPartition
 from exhume.data_classes import dataclass
 from exhume.durations import HOUR_MS, MINUTE_MS
@@ -194,14 +195,17 @@ def _was_stuck(group: GroupCase, key: KeyHistory, run: SameRun, others: int) -> 
 def _never_committed(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
     """Find partitions that their owner at the end of the log never committed, while it committed others."""
     last, end_ms = group.memberships[-1] if group.memberships else None, group.log_context.last_timestamp_ms
-    if last is None or last.kind not in ("classic", "consumer") or last.is_opaque or end_ms is None or not group.keys:
+    if last is None or last.kind not in ("classic", "consumer") or is_opaque(last) or end_ms is None or not group.keys:
         return
     if not group.log_context.is_complete_at(last.record_offset):
         return
-    for member in last.members.values():
-        missing = [owned for owned in member.owned if group.keys.find(*owned) is None]
-        others = [key for owned in member.owned if (key := group.keys.find(*owned)) is not None and key.commits >= LEAST_REPEATS]
-        since_ms = _owned_since(group, member) if missing and others else None
+    for place, owned_here in enumerate(owned_of(last)):
+        missing = [owned for owned in owned_here if group.keys.find(*owned) is None]
+        if not missing:
+            continue
+        others = [key for owned in owned_here if (key := group.keys.find(*owned)) is not None and key.commits >= LEAST_REPEATS]
+        member = member_at(last, place)
+        since_ms = _owned_since(group, member) if others else None
         if since_ms is None or end_ms - since_ms < STUCK_MS:
             continue
         if not any(key.last is not None and (key.last.timestamp_ms or 0) - since_ms >= STUCK_MS for key in others):

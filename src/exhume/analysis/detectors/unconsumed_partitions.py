@@ -154,8 +154,12 @@ def _existing(absence: _Absence, existence: _Existence, first: int) -> Iterator[
     new: dict[int, list[int]] = {}
     never_named: list[int] = []
     for partition in absence.partitions:
-        since_ms, owned_at = existence.of(topic, partition)
-        if (owned_at is not None and owned_at <= first) or (since_ms is not None and (began_ms is None or since_ms <= began_ms)):
+        since_ms = existence.since_ms(topic, partition)
+        if since_ms is not None and (began_ms is None or since_ms <= began_ms):
+            existed.append(partition)
+            continue
+        owned_at = existence.first_step(topic, partition)
+        if owned_at is not None and owned_at <= first:
             existed.append(partition)
         elif since_ms is not None:
             new.setdefault(since_ms, []).append(partition)
@@ -178,24 +182,19 @@ class _Existence:
         self._sightings = group.log_context.sightings
         self._group, self._steps = group, steps
         # A group misses the same partitions again and again.
-        self._known: dict[TopicPartition, tuple[int | None, int | None]] = {}
+        self._known: dict[TopicPartition, int | None] = {}
 
-    def of(self, topic: str, partition: int) -> tuple[int | None, int | None]:
-        """Return the time since which this partition exists, and the number of the first step that owns it or a higher one.
+    def since_ms(self, topic: str, partition: int) -> int | None:
+        """Return the time since which this partition exists; None if the log does not show it."""
+        place = topic, partition
+        if place not in self._known:
+            times_ms = [self._sightings.since_ms(topic, partition)]
+            times_ms += [time_ms for time_ms, count in self._recorded.get(topic, ()) if count > partition]
+            self._known[place] = min((each for each in times_ms if each is not None), default=None)
+        return self._known[place]
 
-        None for each that the log does not show.
-        """
-        known = self._known.get((topic, partition))
-        if known is None:
-            known = self._known[topic, partition] = self._since_ms(topic, partition), self._first_step(topic, partition)
-        return known
-
-    def _since_ms(self, topic: str, partition: int) -> int | None:
-        times_ms = [self._sightings.since_ms(topic, partition)]
-        times_ms += [time_ms for time_ms, count in self._recorded.get(topic, ()) if count > partition]
-        return min((each for each in times_ms if each is not None), default=None)
-
-    def _first_step(self, topic: str, partition: int) -> int | None:
+    def first_step(self, topic: str, partition: int) -> int | None:
+        """Return the number of the first step that owns this partition or a higher one; None for no step."""
         return next((number for number, count in self._owned.get(topic, ()) if count > partition), None)
 
     @cached_property
