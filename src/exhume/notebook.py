@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 
 from exhume.escape import printable
 
@@ -20,4 +19,6 @@ def html_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[objec
 
 
 def _cell(value: object) -> str:
+    from html import escape
+
     return "" if value is None else escape(printable(str(value)))

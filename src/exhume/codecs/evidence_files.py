@@ -12,7 +12,6 @@ The directory itself is a log directory: `meta.properties`, checkpoints, and dir
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any, TypedDict
@@ -164,6 +163,8 @@ class EvidenceFiles:
 
     def verify(self) -> Iterator[Finding]:
         """Read each file that the manifest lists, and yield a finding for each that differs from it."""
+        from hashlib import sha256
+
         for row in _rows(self.manifest.get("files")):
             name, size, digest = row.get("path"), row.get("size_bytes"), row.get("sha256")
             if not isinstance(name, str) or not isinstance(size, int) or not isinstance(digest, str):
@@ -179,7 +180,7 @@ class EvidenceFiles:
             with_bytes = self.volume.open(path)
             # A recorder that runs, or was killed, adds to segments, and replaces small files before the manifest.
             may_grow, is_segment = not self.manifest.get("complete"), name.endswith(".log")
-            is_same = hashlib.sha256(with_bytes[:size]).hexdigest() == digest and (len(with_bytes) == size or may_grow)
+            is_same = sha256(with_bytes[:size]).hexdigest() == digest and (len(with_bytes) == size or may_grow)
             if not is_same and (is_segment or not may_grow):
                 yield self._damage(
                     name, "file_changed", f"{len(with_bytes)} bytes that are not the {size} bytes of the manifest, by their SHA-256"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -137,6 +136,8 @@ def _fold_in_columns(partitions: Sequence[PartitionDirectory], stop: Stop, optio
 
     # Fold many partitions in parallel, or the segments of a few.
     if fast.threads > 1 and len(partitions) > 2 * fast.threads:
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(fast.threads) as pool:
             try:
                 return list(pool.map(lambda partition: fold(partition, 1), partitions))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from functools import cache
@@ -55,7 +55,7 @@ class _Numbering:
         if len(self._slots) < _SLOTS * len(self.codes):
             count, room = 0, 2 * _SLOTS * len(self.codes)
             # A random size: the author of a log must not be able to choose codes that collide.
-            self._slots = np.full(room + secrets.randbelow(room), NONE, np.int64)
+            self._slots = np.full(room + int.from_bytes(os.urandom(8), "big") % room, NONE, np.int64)
         loops.enter(self.codes, count, self._slots)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import lru_cache
 
@@ -49,17 +49,16 @@ class _Difference:
         return [name for name, differs in names.items() if differs]
 
 
-class _Belong(dict[tuple[str | None, str | None], bool]):
-    """True for a client id and an address that belong to a group. The same clients come again with every record of it."""
+class _Known(dict[str | None, bool]):
+    """True for a text whose kind is one of these. Few texts come again and again."""
 
-    def __init__(self, words: frozenset[str], ranges: frozenset[str]) -> None:
+    def __init__(self, kind_of: Callable[[str | None], str], kinds: frozenset[str]) -> None:
         super().__init__()
-        self._words, self._ranges = words, ranges
+        self._kind_of, self._kinds = kind_of, kinds
 
-    def __missing__(self, client: tuple[str | None, str | None]) -> bool:
-        client_id, client_host = client
-        belongs = self[client] = _first_word(client_id) in self._words and _range_of(client_host) in self._ranges
-        return belongs
+    def __missing__(self, text: str | None) -> bool:
+        is_known = self[text] = self._kind_of(text) in self._kinds
+        return is_known
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +68,20 @@ class _Natives:
     words: frozenset[str]
     ranges: frozenset[str]
     alone_until_ms: int | None
-    #: By client id and address, True if such a member belongs to the group.
-    _belong: _Belong = field(init=False, repr=False, compare=False)
+    _clients: _Known = field(init=False, repr=False, compare=False)
+    _hosts: _Known = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_belong", _Belong(self.words, self.ranges))
+        object.__setattr__(self, "_clients", _Known(_first_word, self.words))
+        object.__setattr__(self, "_hosts", _Known(_range_of, self.ranges))
 
     def has(self, member: Member) -> bool:
-        return self._belong[member.client_id, member.client_host]
+        return self._clients[member.client_id] and self._hosts[member.client_host]
 
     def of(self, step: Membership) -> list[bool]:
         """Return for each member of a step whether it belongs to the group. Uses columns only."""
-        return [*map(self._belong.__getitem__, zip(client_ids_of(step), client_hosts_of(step), strict=True))]
+        clients, hosts = self._clients, self._hosts
+        return [clients[client] and hosts[host] for client, host in zip(client_ids_of(step), client_hosts_of(step), strict=True)]
 
 
 def find_strangers(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001

@@ -8,7 +8,6 @@ known one is read by the newest known layout, and fields that a version added ma
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Literal
@@ -75,7 +74,9 @@ class Payload:
 
 def undecoded(data: bytes, reason: str) -> Payload:
     """Return the payload for bytes that fit no known format."""
-    value = {"size_bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    from hashlib import sha256
+
+    value = {"size_bytes": len(data), "sha256": sha256(data).hexdigest()}
     return Payload("undecoded", data, value=value, marks=["undecoded"], reason=reason)
 
 

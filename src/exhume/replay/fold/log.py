@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
 from threading import Event
@@ -33,6 +32,8 @@ from exhume.replay.reading import CompiledLoad
 from exhume.replay.rule_reads import reads_of
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from exhume.replay.partition_load import LoadOptions
 
 #: Each part enters all keys again, so a small log is not cut. Threads begin and end at different times, so a large log has more than one
@@ -131,7 +132,7 @@ class _LocalFold:
         self._is_careful = is_careful
         self._until = until
         start_offset = 0 if options.mode == "lenient" else log.start_offset
-        self._settings = FoldSettings(options, start_offset, secrets.randbits(62), (options.at,))
+        self._settings = FoldSettings(options, start_offset, int.from_bytes(os.urandom(8), "big") >> 2, (options.at,))
         self._clock: ClockCounts | None = None
 
     def run(self) -> FoldedLog | None:
@@ -221,6 +222,8 @@ def _in_order(fold: Callable[[Part], PartFold], parts: Sequence[Part], fast: Com
     if len(parts) == 1:
         yield fold(parts[0])
         return
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(fast.threads) as pool:
         coming: deque[Future[PartFold]] = deque()
         waiting = iter(parts)

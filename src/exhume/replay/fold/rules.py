@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 
 import numpy as np
 
@@ -70,7 +70,7 @@ def rules_of(profile: BrokerProfile, inputs: LoadInputs, start_offset: int, last
     None for `last_offset` means the end of the log.
     """
     rules = np.zeros(RULES, np.int64)
-    rules[SEED] = secrets.randbits(62)
+    rules[SEED] = int.from_bytes(os.urandom(8), "big") >> 2
     rules[START_OFFSET] = start_offset
     rules[LAST_COUNTED_OFFSET] = LARGEST_INT64 if last_offset is None else last_offset
     for rule, record_type in ((ACCEPTED_0, LEGACY_OFFSET_COMMIT), (ACCEPTED_1, OFFSET_COMMIT), (ACCEPTED_2, GROUP_METADATA)):
