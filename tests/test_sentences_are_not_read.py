@@ -21,7 +21,7 @@ PATTERNS = {
     "analysis/reset_plan.py": "topic names that Kafka allows, and cells of a CSV file that need no quotes",
     "cli/completion.py": "names that need no quotes",
     "cli/destination.py": "names of partition directories",
-    "cli/findings_list.py": "commands to paste, which stand on a line of their own",
+    "cli/findings_list.py": "words at the start of sentences, for their capital",
     "cli/shortening.py": "words of long texts, to wrap them",
     "cli/panels.py": "defaults in the help of options",
     "cli/sql.py": "words that a user types in the shell",

@@ -47,16 +47,29 @@ SCHEMA = pa.schema(
         pa.field("sentence", pa.string(), nullable=False),
         pa.field("not_excluded", pa.string()),
         pa.field("remedy", pa.string()),
+        pa.field("remedy_commands", pa.list_(pa.string())),
         pa.field("evidence", pa.json_()),
     ]
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """The purpose of a next step, and its commands to paste. As text it has both."""
+
+    purpose: str
+    commands: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return ": ".join([self.purpose, *self.commands])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One fact that deserves attention. The fields are those of `SCHEMA`; `evidence` is any JSON-ready value.
 
-    `is_damage` marks a finding that makes the answer partial.
+    `remedy` is a sentence without its full stop, and ends with `remedy_commands`, if it has any; see `Remedy`. `is_damage` marks a finding
+    that makes the answer partial.
     """
 
     code: str
@@ -78,6 +91,7 @@ class Finding:
     last_timestamp_ms: int | None = None
     not_excluded: str | None = None
     remedy: str | None = None
+    remedy_commands: tuple[str, ...] = ()
     evidence: object = None
     is_damage: bool = False
 
@@ -137,6 +151,7 @@ class Findings:
 
 def _row(finding: Finding) -> dict[str, object]:
     row = {name: getattr(finding, name) for name in SCHEMA.names}
+    row["remedy_commands"] = [*finding.remedy_commands] or None
     if finding.evidence is not None:
         row["evidence"] = json.dumps(finding.evidence, sort_keys=True)
     return row

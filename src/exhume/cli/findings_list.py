@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypedDict
 
 import pyarrow as pa
@@ -15,9 +15,9 @@ from exhume.cli.destination import open_destination
 from exhume.cli.shortening import cut_at_the_end, with_short_ids
 from exhume.cli.terminal import console_for
 from exhume.escape import printable
+from exhume.findings import Remedy
 
 _STYLES = {"incident": "bold red", "warn": "bold yellow", "info": "bold cyan"}
-_COMMAND = re.compile(r"(.*?):? *((?:exhume|kafka-[a-z-]+(?:\.sh)?) (?:[a-z-]+ .*|--.*))", re.DOTALL)
 _INDENT = "  "
 #: Lines longer than this are hard to read.
 _WIDEST_SENTENCE = 100
@@ -39,6 +39,7 @@ class _Row(TypedDict, total=False):
     not_excluded: str | None
     consequences: str | None
     remedy: str | None
+    remedy_commands: list[str] | None
 
 
 def write_findings(findings: pa.Table, *, is_brief: bool = False) -> None:
@@ -69,7 +70,7 @@ def _lines(console: Console, row: _Row) -> Iterator[Text]:
     if row.get("consequences"):
         yield from _wrapped(console, Text(f"It explains: {row['consequences']}.", style="dim"), width)
     if row["remedy"]:
-        yield from _remedy(console, printable(row["remedy"]), width)
+        yield from _remedy(console, row["remedy"], row["remedy_commands"] or [], width)
 
 
 def _head(row: _Row) -> Text:
@@ -92,14 +93,12 @@ def _subject(row: _Row) -> str:
     return "  ".join(part for part in parts if part)
 
 
-def _remedy(console: Console, remedy: str, width: int) -> Iterator[Text]:
-    found = _COMMAND.fullmatch(remedy)
-    if found is None:
-        yield from _wrapped(console, Text(f"Next: {remedy}."), width)
-        return
-    yield from _wrapped(console, Text(f"Next: {found[1]}:" if found[1] else "Next:"), width)
+def _remedy(console: Console, remedy: str, commands: Sequence[str], width: int) -> Iterator[Text]:
+    # The commands are its end.
+    purpose = remedy[: len(remedy) - len(str(Remedy("", (*commands,))))]
+    yield from _wrapped(console, Text(f"Next: {printable(purpose)}{':' if commands else '.'}"), width)
     # One line, so that it can be copied.
-    yield Text(f"{_INDENT * 2}{found[2]}", style="cyan")
+    yield from (Text(f"{_INDENT * 2}{printable(command)}", style="cyan") for command in commands)
 
 
 def _wrapped(console: Console, text: Text, width: int, *, first: str = _INDENT) -> Iterator[Text]:

@@ -92,7 +92,7 @@ def test_no_word_of_a_sentence_decides_what_is_found(code: str, which: int, tmp_
 
 def facts(finding: Finding) -> tuple[object, ...]:
     """Return all fields of a finding without its words and paths."""
-    words = ("sentence", "evidence", "path", "replica", "remedy")
+    words = ("sentence", "evidence", "path", "replica", "remedy", "remedy_commands")
     return tuple(getattr(finding, each.name) for each in fields(finding) if each.name not in words)
 
 

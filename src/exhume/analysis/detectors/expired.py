@@ -25,7 +25,7 @@ from exhume.analysis.detectors.report import ADD_RETENTION, Proof, counted, find
 from exhume.analysis.removals.causes import WINDOWS, ExpiryKind
 from exhume.data_classes import dataclass
 from exhume.durations import DAY_MS
-from exhume.findings import Confidence, Finding, Severity
+from exhume.findings import Confidence, Finding, Remedy, Severity
 from exhume.moments import show_time
 
 
@@ -146,7 +146,7 @@ def _expired(part: _Part, inputs: Inputs) -> Finding:
         partition=part.partition,
         evidence=[*(removed.removal for removed in part.removed), *(change for _, change in came_back)],
         not_excluded=part.not_excluded,
-        remedy=f"Raise offsets.retention.minutes above the longest pause. {_restore(together.group, inputs)}" if is_reset else None,
+        remedy=_restore("Raise offsets.retention.minutes above the longest pause", together.group, inputs) if is_reset else None,
     )
 
 
@@ -258,12 +258,12 @@ def _early(
         partition=part.partition,
         evidence=[*(removed.removal for removed in part.removed), *([step] if step is not None else [])],
         not_excluded=part.not_excluded if not_excluded is None else not_excluded,
-        remedy=f"Search the known bugs of offset expiry for the broker's release. {_restore(part.together.group, inputs)}",
+        remedy=_restore("Search the known bugs of offset expiry for the broker's release", part.together.group, inputs),
     )
 
 
-def _restore(group: GroupCase, inputs: Inputs) -> str:
-    return next_step("Restore the removed offsets", inputs, "reset-plan", "--group", group.group, "--lost")
+def _restore(first: str, group: GroupCase, inputs: Inputs) -> Remedy:
+    return next_step(f"{first}. Restore the removed offsets", inputs, "reset-plan", "--group", group.group, "--lost")
 
 
 def find_unsubscribed_topics(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:

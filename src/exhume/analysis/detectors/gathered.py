@@ -98,5 +98,6 @@ def _one(findings: Sequence[Finding]) -> Finding:
         last_timestamp_ms=max(times, default=None),
         not_excluded="; ".join(filter(None, not_excluded)) or None,
         remedy=first.remedy,
+        remedy_commands=first.remedy_commands,
         evidence=most_of(rows) or None,
     )

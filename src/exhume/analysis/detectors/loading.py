@@ -17,7 +17,7 @@ from exhume.analysis.load_check import FailedLoad
 from exhume.analysis.log_extent import ExtentReader
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.data_classes import dataclass
-from exhume.findings import Finding, Severity
+from exhume.findings import Finding, Remedy, Severity
 from exhume.replay.broker_log import DEFAULT_LOAD_BUFFER_BYTES
 from exhume.replay.load_problems import LoadProblem, ProblemKind
 from exhume.replay.release_table import newest_of_each_line
@@ -187,7 +187,7 @@ def _unloadable(partition: PartitionCase, order: KnownOrder, loads: list[FailedL
     if is_given_up:
         remedy = next_step(f"Move the partition to a broker whose release loads it{known}; see these releases", inputs, "load-check")
     else:
-        remedy = f"No data is lost{known}"
+        remedy = Remedy(f"No data is lost{known}")
     evidence: Sequence[Proof] = [record for record in group.records if record.value is None][-1:] if group else []
     if record_offset is not None:
         evidence = [{"record_offset": record_offset, "timestamp_ms": None, "what": str(problem)}]

@@ -14,7 +14,7 @@ from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.explanation.sentences import Command
 from exhume.analysis.memberships import Membership
 from exhume.codecs.record_types import RECORD_TYPES
-from exhume.findings import Confidence, Finding, Severity
+from exhume.findings import Confidence, Finding, Remedy, Severity
 
 
 class EvidenceRow(TypedDict):
@@ -58,7 +58,7 @@ def finding(
     partition: int | None = None,
     member_id: str | None = None,
     not_excluded: Iterable[str] = (),
-    remedy: str | None = None,
+    remedy: Remedy | str | None = None,
     most_evidence: int = _MOST_EVIDENCE,
 ) -> Finding:
     """Return a finding about a group, a key (with its `log_context`), or a log (with an optional `group`).
@@ -89,7 +89,8 @@ def finding(
         first_timestamp_ms=times[0] if times else None,
         last_timestamp_ms=times[-1] if times else None,
         not_excluded="; ".join(not_excluded) or None,
-        remedy=remedy,
+        remedy=None if remedy is None else str(remedy),
+        remedy_commands=remedy.commands if isinstance(remedy, Remedy) else (),
         evidence=rows or None,
     )
 
@@ -100,19 +101,26 @@ def most_of(rows: list[_Row], most: int = _MOST_EVIDENCE) -> list[_Row]:
 
 
 def undecidable(
-    code: str, reason: str, about: GroupCase | LogContext | None = None, *, remedy: str | None = None, evidence: Iterable[Proof] = ()
+    code: str,
+    reason: str,
+    about: GroupCase | LogContext | None = None,
+    *,
+    remedy: Remedy | str | None = None,
+    evidence: Iterable[Proof] = (),
 ) -> Finding:
     """Return the finding that a detector cannot decide, with the reason. Without `about`, it concerns all logs."""
     sentence = f"cannot decide: {reason}"
     if about is None:
-        return Finding(code=code, sentence=sentence, severity="info", confidence="undecidable", remedy=remedy)
+        return Finding(
+            code=code, sentence=sentence, severity="info", confidence="undecidable", remedy=None if remedy is None else str(remedy)
+        )
     return finding(code, sentence, about, severity="info", confidence="undecidable", evidence=evidence, remedy=remedy)
 
 
-def next_step(purpose: str, inputs: Inputs, subcommand: str, *arguments: str) -> str:
-    """Return a remedy: the purpose of a command, and the command to paste (none for a name that no command line can carry)."""
+def next_step(purpose: str, inputs: Inputs, subcommand: str, *arguments: str) -> Remedy:
+    """Return a command as a remedy; without the command for a name that no command line can carry."""
     line = Command(subcommand, arguments, purpose).line(inputs.paths)
-    return purpose if line is None else f"{purpose}: {line}"
+    return Remedy(purpose, () if line is None else (line,))
 
 
 def before_record(log_context: LogContext, record_offset: int) -> tuple[str, str]:
