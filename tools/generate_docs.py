@@ -26,7 +26,7 @@ from warm_exhume import WarmExhume
 from exhume import findings
 from exhume.analysis.assignment.differences import ASSIGNMENT_PARTITIONS
 from exhume.analysis.assignment.verdicts import ASSIGNMENT_VERDICTS
-from exhume.analysis.assignors import VARIANTS
+from exhume.analysis.assignors import STREAMS_VARIANTS, VARIANTS
 from exhume.analysis.completeness import COMPLETENESS
 from exhume.analysis.detectors.catalogue import DETECTORS, WITHOUT_DETECTOR
 from exhume.analysis.diff import DIFF
@@ -289,7 +289,11 @@ def _variants() -> str:
         (f"`{each.assignor}`", who[each.side], each.releases, ", ".join(each.needs) or "nothing more", ", ".join(each.asked))
         for each in VARIANTS
     )
-    rows = [f"| {' | '.join(row)} |\n" for row in cells]
+    of_streams = (
+        ("`sticky`", "coordinator, streams groups", each.releases, ", ".join(each.needs), ", ".join(each.asked))
+        for each in STREAMS_VARIANTS
+    )
+    rows = [f"| {' | '.join(row)} |\n" for row in (*cells, *of_streams)]
     head = (
         "| assignor | run by | releases | decided by, besides subscriptions and counts | classes asked |\n| --- | --- | --- | --- | --- |\n"
     )

@@ -267,5 +267,7 @@ def _modern_step(group: ModernGroupRecords, before: Kind | None) -> Membership:
         topic_metadata=(group.epochs.get("metadata_hash"), group.topics),
         initialized=group.initialized,
         topology_epoch=topology.get("topology_epoch"),
+        subtopologies=group.subtopologies(),
+        standby_replicas=group.standby_replicas(),
         converted_from=before if before not in (None, group.kind) else None,
     )

@@ -74,6 +74,9 @@ class Member:
     standby_tasks: tuple[Task, ...] = ()
     warmup_tasks: tuple[Task, ...] = ()
     process_id: str | None = None
+    #: Its tasks by its target assignment.
+    target_active_tasks: tuple[Task, ...] = ()
+    target_standby_tasks: tuple[Task, ...] = ()
     #: The decoded bytes of a classic member, with user data.
     subscription: Payload | None = field(default=None, compare=False, repr=False)
     assignment: Payload | None = field(default=None, compare=False, repr=False)
@@ -97,6 +100,13 @@ class Member:
     def identity(self) -> tuple[str | None, ...]:
         """Return the identity that survives a restart, which gives a new member id: the instance id, else client id and host."""
         return (self.group_instance_id,) if self.group_instance_id is not None else (self.client_id, self.client_host)
+
+
+class Subtopology(NamedTuple):
+    """A subtopology of a streams group: the topics that its tasks read, and whether they keep state."""
+
+    topics: tuple[str, ...]
+    is_stateful: bool
 
 
 class Membership(NamedTuple):
@@ -131,6 +141,10 @@ class Membership(NamedTuple):
     #: For a share group since 4.1, the partitions that its members can be assigned; None without such a record.
     initialized: frozenset[TopicPartition] | None = None
     topology_epoch: int | None = None
+    #: The subtopologies of a streams group by id; None until a topology is known.
+    subtopologies: Mapping[str, Subtopology] | None = None
+    #: The number of standby copies that a streams group wants (since 4.2); None if no record gives it.
+    standby_replicas: int | None = None
     #: The group was removed; only offsets may be left.
     is_tombstone: bool = False
     #: The record that the Java coordinator writes when it creates a classic group: generation 0, without members ever.

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import Any
 
-from exhume.analysis.memberships import Kind, Member, MemberState, Task, TopicPartition
+from exhume.analysis.memberships import Kind, Member, MemberState, Subtopology, Task, TopicPartition
 from exhume.codecs.layout import Fields
 from exhume.codecs.record_types import Decoded, role_of
 from exhume.data_classes import dataclass
@@ -77,6 +77,19 @@ class ModernGroupRecords:
                 self.topology = value
                 self.discard_members()
 
+    def subtopologies(self) -> dict[str, Subtopology] | None:
+        """Return the subtopologies of a streams group by id; None until its topology is known."""
+        if self.topology is None:
+            return None
+        stateful = {each["subtopology_id"]: bool(each["state_changelog_topics"]) for each in self.topology.get("subtopologies", ())}
+        return {name: Subtopology(tuple(topics), stateful[name]) for name, topics in self._sources().items()}
+
+    def standby_replicas(self) -> int | None:
+        """Return how many standby copies of a task a streams group wants; None if no record gives it."""
+        configs = {entry["key"]: entry["value"] for entry in self.epochs.get("last_assignment_configs") or ()}
+        text = configs.get("num.standby.replicas", "")
+        return int(text) if text.isdecimal() else None
+
     def discard_members(self) -> None:
         """Discard all members, because the name of a topic or another source of them has changed."""
         self._made.clear()
@@ -110,12 +123,16 @@ class ModernGroupRecords:
         assigned: tuple[TopicPartition, ...] | None = None
         pending: tuple[TopicPartition, ...] = ()
         wanted: tuple[TopicPartition, ...] | None = None
+        wanted_active: tuple[Task, ...] = ()
+        wanted_standby: tuple[Task, ...] = ()
         if self.kind == "streams":
             if current is not None:
                 active, standby, warmup = (_task_list(current[role]) for role in ("active_tasks", "standby_tasks", "warmup_tasks"))
                 pending = self._read_by(_task_list(current["active_tasks_pending_revocation"])) or ()
             assigned = self._read_by(active)
-            wanted = None if target is None else self._read_by(_task_list(target["active_tasks"]))
+            if target is not None:
+                wanted_active, wanted_standby = _task_list(target["active_tasks"]), _task_list(target["standby_tasks"])
+                wanted = self._read_by(wanted_active)
         else:
             if current is not None:
                 assigned, pending = self._partitions(current["assigned"]), self._partitions(current.get("pending_revocation", ()))
@@ -142,6 +159,8 @@ class ModernGroupRecords:
             standby_tasks=standby,
             warmup_tasks=warmup,
             process_id=metadata.get("process_id"),
+            target_active_tasks=wanted_active,
+            target_standby_tasks=wanted_standby,
         )
 
     def _subscribed_topics(self, metadata: Fields) -> tuple[str, ...] | None:

@@ -46,14 +46,14 @@ def outcome_of(step: Membership) -> Assigned:
 def assignor_of(step: Membership) -> str | None:
     """Return the name of the assignor.
 
-    It is the protocol of a classic group, or the choice of most members of a consumer group, or the default.
+    It is the protocol of a classic group, or the choice of most members of a consumer group, or the only one.
     """
     if step.kind == "classic":
         return step.protocol
     if step.kind == "consumer":
         chosen = [member.server_assignor for member in step.members.values() if member.server_assignor]
         return max(dict.fromkeys(chosen), key=chosen.count) if chosen else "uniform"
-    return "simple" if step.kind == "share" else None
+    return "simple" if step.kind == "share" else "sticky"
 
 
 def subscribed_topics(step: Membership) -> list[str]:
@@ -154,7 +154,7 @@ def previous_owners(step: Membership, before: Membership | None) -> dict[TopicPa
     owners: dict[TopicPartition, list[str]] = {}
     held: Mapping[str, Sequence[TopicPartition]]
     if step.kind == "classic":
-        held = {} if before is None or before.kind != "classic" else _inherited(step, before, "assigned")
+        held = {} if before is None or before.kind != "classic" else inherited(step, before, "assigned")
     else:
         held = _previous_targets(step, before)
     for member_id, partitions in held.items():
@@ -167,11 +167,11 @@ def _previous_targets(step: Membership, before: Membership | None) -> dict[str, 
     """Return the assignment that the coordinator started from: the target before, or the assignment of a group that was classic before."""
     if before is None or before.kind not in (step.kind, "classic"):
         return {}
-    return _inherited(step, before, "target" if before.kind == step.kind else "assigned")
+    return inherited(step, before, "target" if before.kind == step.kind else "assigned")
 
 
-def _inherited(step: Membership, before: Membership, what: str) -> dict[str, Sequence[TopicPartition]]:
-    """Return what members owned before. A static member with a new member id inherits from its old member id."""
+def inherited(step: Membership, before: Membership, what: str) -> dict[str, Sequence[TopicPartition]]:
+    """Return an attribute of the members before. A static member with a new member id inherits from its old member id."""
     by_instance = {member.group_instance_id: member for member in before.members.values() if member.group_instance_id is not None}
     held = {}
     for member in step.members.values():

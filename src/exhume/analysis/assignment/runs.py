@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from typing import TypeVar
 
 from exhume.analysis.assignment.inputs import STICKY, TopicFacts, assignor_of, group_spec_of, outcome_of, own_counts, stated_counts
 from exhume.analysis.assignors import (
@@ -12,6 +13,7 @@ from exhume.analysis.assignors import (
     GroupAssignment,
     GroupSpec,
     Side,
+    StreamsVariant,
     TopicPartition,
     Variant,
     spelt_span,
@@ -21,6 +23,8 @@ from exhume.analysis.assignors import (
 from exhume.analysis.memberships import Membership
 from exhume.analysis.topic_sizes import TopicSize
 from exhume.data_classes import dataclass
+
+Version = TypeVar("Version", Variant, StreamsVariant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +148,18 @@ def _by_topic(assigned: Assigned) -> dict[tuple[str, str], list[int]]:
     return listed
 
 
+def gap_before(case: Case) -> str | None:
+    """Return the reason why the coordinator's starting point is not known, or None if it is known."""
+    step, before = case.step, case.before
+    if step.kind == "classic" or step.target_epoch is None:
+        return None
+    if step.group_epoch is not None and step.group_epoch > step.target_epoch:
+        return "the group changed again in the batch that has this target"
+    if step.target_epoch > 1 and (before is None or (before.target_epoch is None and before.kind == step.kind)):
+        return "the log no longer has the target before this one"
+    return None
+
+
 def titles(variants: Iterable[Variant]) -> str:
     """Return versions in words, neighbours joined: `range of Java clients 2.4 and later`."""
     by_assignor: dict[tuple[str, str], list[Variant]] = {}
@@ -152,12 +168,16 @@ def titles(variants: Iterable[Variant]) -> str:
     words = []
     for (side, assignor), fitting in by_assignor.items():
         known = variants_of(fitting[0].side, assignor)
-        spans: list[list[Variant]] = []
-        for variant in sorted(fitting, key=known.index):
-            if spans and known.index(spans[-1][-1]) + 1 == known.index(variant):
-                spans[-1].append(variant)
-            else:
-                spans.append([variant])
-        releases = ", ".join(spelt_span(span[0].first, span[-1].last) for span in spans)
-        words.append(f"{assignor} of {'Java clients' if side == 'client' else 'the coordinator'} {releases}")
+        words.append(f"{assignor} of {'Java clients' if side == 'client' else 'the coordinator'} {spelt_spans(fitting, known)}")
     return "; ".join(words)
+
+
+def spelt_spans(fitting: Iterable[Version], known: Sequence[Version]) -> str:
+    """Return the releases of versions in words, neighbours among the known ones joined: `4.1, 4.3 and later`."""
+    spans: list[list[Version]] = []
+    for variant in sorted(fitting, key=known.index):
+        if spans and known.index(spans[-1][-1]) + 1 == known.index(variant):
+            spans[-1].append(variant)
+        else:
+            spans.append([variant])
+    return ", ".join(spelt_span(span[0].first, span[-1].last) for span in spans)

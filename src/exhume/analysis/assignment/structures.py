@@ -1,4 +1,4 @@
-"""The verdict on groups of Kafka Streams and Kafka Connect: only their structure can be checked."""
+"""The verdict on groups of Kafka Streams and Kafka Connect: their structure, and for streams groups their assignor."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Literal
 
 from exhume.analysis.assignment.inputs import own_counts, stated_counts
 from exhume.analysis.assignment.runs import Case
-from exhume.analysis.assignors import TopicPartition
+from exhume.analysis.assignment.streams_groups import judge_streams_assignor
+from exhume.analysis.assignors import GroupAssignment, TopicPartition
 from exhume.analysis.assignors.structure import (
     connect_delay_ms,
     connect_faults,
@@ -29,11 +30,13 @@ _MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """The verdict on the structure of an assignment. `sizes` are of the topics that it names."""
+    """The verdict on the structure of an assignment. `sizes` are of the topics that it names; `plan` and `explained_by` of its assignor."""
 
-    verdict: Literal["consistent", "not_explained", "undecidable"]
+    verdict: Literal["as_expected", "consistent", "not_explained", "undecidable"]
     sentence: str
     sizes: Mapping[str, TopicSize] = field(default_factory=dict)
+    plan: GroupAssignment | None = None
+    explained_by: str | None = None
 
 
 def judge_structure(case: Case) -> Structure:
@@ -75,13 +78,20 @@ def _streams(case: Case) -> Structure:
 
 
 def _streams_group(case: Case) -> Structure:
-    unowned = _unowned(case)
+    unowned, sizes = _unowned(case), own_counts(case.step)
     faults = [*streams_group_faults(case.latest.members.values()), *_faulty_partitions(case)]
     if any(case.actual.values()) and unowned:
         faults.append(f"no member is to own {_spelt(unowned)}")
     is_idle = all(member.target == () for member in case.step.members.values())
-    fine = "no member is to own a task" if is_idle else "every active task runs once"
-    return _judged("Kafka Streams", faults, fine + _condition(case), own_counts(case.step))
+    if faults or is_idle:
+        return _judged("Kafka Streams", faults, f"no member is to own a task{_condition(case)}", sizes)
+    found = judge_streams_assignor(case)
+    if found.explained_by is not None:
+        return Structure("as_expected", f"as {found.explained_by}{_condition(case)}", sizes, found.plan, found.explained_by)
+    fine = f"every active task runs once{_condition(case)}"
+    if found.is_certain:
+        return Structure("not_explained", f"{found.reason}; {fine}", sizes)
+    return _judged("Kafka Streams", [], f"{fine}; {found.reason}", sizes)
 
 
 def _judged(who: str, faults: Sequence[str], fine: str, sizes: Mapping[str, TopicSize], *, unread: int = 0, of: int = 0) -> Structure:

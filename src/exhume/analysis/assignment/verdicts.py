@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from exhume.analysis.assignment.differences import ASSIGNMENT_PARTITIONS, COUNTED, AssignedPartitionRow, partition_rows
 from exhume.analysis.assignment.inputs import TopicFacts, stated_counts, subscribed_topics
-from exhume.analysis.assignment.runs import Case, Expectation, run_assignor_versions, titles
+from exhume.analysis.assignment.runs import Case, Expectation, gap_before, run_assignor_versions, titles
 from exhume.analysis.assignment.structures import STREAMS_PROTOCOL, judge_structure
 from exhume.analysis.assignors import GroupAssignment, Side
 from exhume.analysis.assignors.structure import unbalanced_by
@@ -110,7 +110,7 @@ def check_group(
     side = _SIDES.get(step.kind)
     if step.kind == "streams" or step.protocol == STREAMS_PROTOCOL or step.protocol_type == "connect":
         found = judge_structure(case)
-        return _finished(case, found.verdict, found.sentence, sizes=found.sizes)
+        return _finished(case, found.verdict, found.sentence, sizes=found.sizes, plan=found.plan, explained_by=found.explained_by)
     if step.kind == "classic" and (step.protocol_type != "consumer" or step.is_opaque):
         return _finished(case, "undecidable", f"no assignor of protocol type {step.protocol_type!r} is known")
     if any(member.subscribed_topics is None for member in step.members.values()):
@@ -129,7 +129,7 @@ def _judged(case: Case) -> Check:
     same = [run for run in same if run.is_same_order] or same
     # A version of the group's own assignor is stronger evidence than another assignor that gives the same.
     own = [run for run in same if run.variant.assignor == case.wanted_assignor]
-    if not same or (not own and _gap_before(case)):
+    if not same or (not own and gap_before(case)):
         return _unexplained(case)
     fitting = own or same
     first = fitting[-1]
@@ -212,7 +212,7 @@ def _unknown_name(case: Case) -> str | None:
 
 def _unknown_input(case: Case, sizes: Mapping[str, TopicSize]) -> str | None:
     """Return the reason why the assignor may have had another input than its runs: another start, other partition counts, or racks."""
-    return _gap_before(case) or _unknown_sizes(case, sizes) or _unknown_racks(case, sizes)
+    return gap_before(case) or _unknown_sizes(case, sizes) or _unknown_racks(case, sizes)
 
 
 def _unknown_sizes(case: Case, sizes: Mapping[str, TopicSize]) -> str | None:
@@ -223,18 +223,6 @@ def _unknown_sizes(case: Case, sizes: Mapping[str, TopicSize]) -> str | None:
 def _unknown_racks(case: Case, sizes: Mapping[str, TopicSize]) -> str | None:
     if any(member.rack_id for member in case.step.members.values()) and not any(size.racks for size in sizes.values()):
         return "members have racks, and the racks of the replicas are not known"
-    return None
-
-
-def _gap_before(case: Case) -> str | None:
-    """Return the reason why the coordinator's starting point is not known, or None if it is known."""
-    step, before = case.step, case.before
-    if step.kind == "classic" or step.target_epoch is None:
-        return None
-    if step.group_epoch is not None and step.group_epoch > step.target_epoch:
-        return "the group changed again in the batch that has this target"
-    if step.target_epoch > 1 and (before is None or (before.target_epoch is None and before.kind == step.kind)):
-        return "the log no longer has the target before this one"
     return None
 
 

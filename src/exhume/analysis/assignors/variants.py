@@ -24,6 +24,8 @@ from exhume.analysis.assignors.range_and_roundrobin import (
 from exhume.analysis.assignors.share import simple_3_9, simple_4_1, simple_4_2
 from exhume.analysis.assignors.sticky import sticky
 from exhume.analysis.assignors.sticky_claims import StickyVersion
+from exhume.analysis.assignors.streams import StreamsAssignment, StreamsGroup, sticky_4_2, sticky_4_2_2, sticky_4_4
+from exhume.analysis.assignors.streams_4_1 import sticky_4_1
 from exhume.analysis.assignors.uniform import uniform_3_7, uniform_3_8, uniform_4_0, uniform_4_1
 from exhume.data_classes import dataclass
 
@@ -117,6 +119,56 @@ VARIANTS: list[Variant] = [
     Variant("simple", "share", "4.1", "4.1", ("4.1.1",), ("owned partitions", "topic ids"), simple_4_1),
     Variant("simple", "share", "4.2", None, ("4.2.1", "4.3.0"), ("owned partitions", "topic ids"), simple_4_2),
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsVariant:
+    """A version of the `sticky` assignor that the coordinator runs for streams groups; attributes as of `Variant`.
+
+    Attributes:
+        run: computes a result for a group. The assignment that the group has decides where the class lets chance decide.
+        is_by_target: True if it starts from the target before; False: from the tasks that members run.
+        is_by_chance: True if chance decides ties.
+    """
+
+    first: str
+    last: str | None
+    asked: tuple[str, ...]
+    needs: tuple[str, ...]
+    run: Callable[[StreamsGroup, StreamsAssignment], StreamsAssignment]
+    is_by_target: bool = True
+    is_by_chance: bool = False
+
+    @property
+    def releases(self) -> str:
+        """Return the releases in words."""
+        return spelt_span(self.first, self.last)
+
+
+_STREAMS_NEEDS = ("topology", "processes", "standby replicas", "target before")
+
+STREAMS_VARIANTS: tuple[StreamsVariant, ...] = (
+    StreamsVariant("4.1", "4.1", ("4.1.0", "4.1.1", "4.1.2"), (*_STREAMS_NEEDS, "chance"), sticky_4_1, is_by_chance=True),
+    StreamsVariant("4.2.0", "4.2.1", ("4.2.0", "4.2.1"), _STREAMS_NEEDS, lambda group, _: sticky_4_2(group)),
+    StreamsVariant("4.2.2", "4.2.2", ("4.2.2",), _STREAMS_NEEDS, lambda group, _: sticky_4_2_2(group)),
+    StreamsVariant("4.3", "4.3", ("4.3.0", "4.3.1"), _STREAMS_NEEDS, lambda group, _: sticky_4_2(group)),
+    StreamsVariant(
+        "4.4",
+        None,
+        ("4.4.0",),
+        (*_STREAMS_NEEDS[:3], "running tasks", "task offsets"),
+        lambda group, _: sticky_4_4(group),
+        is_by_target=False,
+    ),
+)
+
+
+def streams_variants(release: str | None = None) -> tuple[StreamsVariant, ...]:
+    """Return the versions of `sticky` for streams groups, oldest first; with a release, the one that it has."""
+    if release is None:
+        return STREAMS_VARIANTS
+    wanted = _as_numbers(release)
+    return tuple(variant for variant in STREAMS_VARIANTS if _as_numbers(variant.first) <= wanted)[-1:]
 
 
 def spelt_span(first: str, last: str | None) -> str:
