@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -112,3 +114,38 @@ def test_a_cut_text_fits(width: int) -> None:
 
     for text in ("Records of a missing group or member", "名前名前名前名前名前名前", "nospacesinthislongtextatall.........."):
         assert cell_len(cut_at_the_end(text, width)) <= width
+
+
+# Links, and long lists
+
+
+def test_files_are_links_on_a_terminal(ask: Ask, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    segment = tmp_path / "50% of\x1b]8;;" / "__consumer_offsets-3" / "00000000000000000000.log"
+    segment.parent.mkdir(parents=True)
+    segment.write_bytes(b"no batch")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "300")
+
+    def shown(place: Path) -> str:
+        terminal = Terminal()
+        monkeypatch.setattr(sys, "stdout", terminal)
+        run(["inspect", str(place), "--table", "segments"])
+        return terminal.text()
+
+    name = "/__consumer_offsets-0/00000000000000000000.log"
+    assert re.search(rf"\x1b]8;id=\d+;{re.escape(DEMO_LOG.as_uri() + name)}\x1b\\[^\x1b]*{re.escape(name)}\x1b]8;;\x1b\\", shown(DEMO_LOG))
+    # Of a name with control characters there is none.
+    assert "\x1b]" not in shown(segment.parent)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b]" not in shown(DEMO_LOG)
+
+
+def test_a_list_of_findings_has_so_many_as_its_limit(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    wanted = ("diagnose", DEMO_LOG, "--min-severity", "info", "--all")
+    _, whole, _ = ask(*wanted, "--limit", "0")
+    _, first, err = ask(*wanted, "--limit", "1")
+
+    assert len(whole.splitlines()) > 2
+    assert first.splitlines() == whole.splitlines()[:2]
+    assert ", 1 shown: --limit 0 for all" in err

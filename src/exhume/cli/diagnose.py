@@ -131,9 +131,12 @@ def diagnose_command(
         columns = _SHOWN if is_whole else _HEADLINES
         if wants_list(output, output_file):
             from exhume.cli.findings_list import write_findings
+            from exhume.cli.selection import most_rows
 
             is_brief = is_whole and not (with_details or codes)
-            write_findings(listed, is_brief=is_brief)
+            write_findings(listed.slice(0, most_rows()), is_brief=is_brief)
+            if listed.num_rows > most_rows():
+                note(f"{listed.num_rows:,} findings, {most_rows():,} shown: --limit 0 for all")
         else:
             is_brief = False
             render(listed, output=output, output_file=output_file, csv_raw=csv_raw, columns=columns, evidence=paths)

@@ -93,7 +93,8 @@ def render(
 
 def wants_list(output: Output, output_file: Path | None) -> bool:
     """Return True if a person at a terminal gets the form of this command for people, not rows and columns of a table."""
-    return output is Output.table and output_file is None and (sys.stdout.isatty() or wants_width()) and not current().is_given
+    is_rows = current().is_given and not current().is_limit
+    return output is Output.table and output_file is None and (sys.stdout.isatty() or wants_width()) and not is_rows
 
 
 def refuse_unfit(several: Collection[str] | None, *, output: Output, output_file: Path | None, evidence: Iterable[Path | str] = ()) -> None:

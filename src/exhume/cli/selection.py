@@ -5,6 +5,7 @@ They hold for one command at a time, and `render` applies them to each of its ta
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
@@ -48,6 +49,11 @@ class Selection:
         return bool(self.where or self.sort or self.columns or self.limit is not None)
 
     @property
+    def is_limit(self) -> bool:
+        """True if the user wants all rows, or so many, in the form that a command has for people."""
+        return self.limit is not None and not (self.where or self.sort or self.columns)
+
+    @property
     def names(self) -> list[str]:
         """The columns that a table needs for this selection."""
         return [*self.columns, *(name for name, _ in self.sort), *(self.where.columns if self.where else ())]
@@ -59,6 +65,12 @@ _current = [Selection()]
 def current() -> Selection:
     """Return the selection of the command that runs."""
     return _current[-1]
+
+
+def most_rows() -> int:
+    """Return the number of rows that a terminal gets."""
+    limit = current().limit
+    return TERMINAL_ROWS if limit is None else limit or sys.maxsize
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from exhume.cli.fitting import GAP_CELLS, Fit, fit, records, values_of
+from exhume.cli.links import link, wants_links
 from exhume.cli.tables import NO_ROWS, NULL, Column, Row, cells_of, columns_of, pages_of
 from exhume.escape import printable
 
@@ -23,6 +24,8 @@ _STYLES = {
     "undecidable": "dim",
 }
 _INDENT = "    "
+#: The column of files, which are links.
+_PATH = "path"
 #: The room that the start of a sentence needs at the end of a row.
 _LEAST_START_CELLS = 12
 
@@ -67,7 +70,7 @@ def record_text(schema: pa.Schema, batches: Iterable[pa.RecordBatch], title: str
             row_count += 1
             lines.append(Text(f"row {row_count}", style="bold"))
             for name, cell in record:
-                lines.append(Text.assemble((f"{name:<{name_cells}}  ", "dim"), _cell(cell)))
+                lines.append(Text.assemble((f"{name:<{name_cells}}  ", "dim"), _linked(console, name, _cell(cell), cell)))
             lines.append(Text())
         yield _captured(console, lines)
     if not row_count:
@@ -91,10 +94,11 @@ def _fitted(console: Console, columns: Sequence[Column], fitted: Fit) -> Iterato
         yield _line(cells, fitted.widths, are_numbers)
     flows = _saves_lines(console, fitted)
     for row in fitted.rows:
-        folded = [
-            cell.wrap(console, width) if cell.cell_len > width else [cell]
-            for cell, width in zip((_cell(row[place]) for place in fitted.columns), fitted.widths, strict=True)
+        cells = [
+            _linked(console, columns[place].name, _cell(row[place]), fitted.legend.get(row[place] or "", row[place]))
+            for place in fitted.columns
         ]
+        folded = [cell.wrap(console, width) if cell.cell_len > width else [cell] for cell, width in zip(cells, fitted.widths, strict=True)]
         below = fitted.below
         for number in range(max((len(lines) for lines in folded), default=0)):
             line = _line([lines[number] if number < len(lines) else Text() for lines in folded], fitted.widths, are_numbers)
@@ -161,6 +165,12 @@ def _line(cells: Sequence[Text], widths: Sequence[int], are_numbers: Sequence[bo
 
 def _cell(cell: str | None) -> Text:
     return Text(NULL, style="dim") if cell is None else Text(cell, style=_STYLES.get(cell, ""))
+
+
+def _linked(console: Console, column: str, cell: Text, path: str | None) -> Text:
+    if column == _PATH and path is not None and wants_links(console):
+        link(cell, path)
+    return cell
 
 
 def _captured(console: Console, parts: Iterable[Text], *, soft_wrap: bool = True) -> str:
