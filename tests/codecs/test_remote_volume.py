@@ -21,7 +21,7 @@ import exhume
 from exhume.cli.app import invoke
 from exhume.cli.demo import DEMO_LOG
 from exhume.codecs import remote_volume
-from exhume.codecs.file_systems import OPTIONS, refused
+from exhume.codecs.file_systems import OPTIONS, file_system, refused
 from exhume.codecs.log_directory import discover
 from exhume.codecs.object_versions import is_content_of
 from exhume.codecs.remote_volume import RemoteVolume
@@ -467,14 +467,35 @@ def test_hadoop_and_google_say_what_they_lack(monkeypatch: pytest.MonkeyPatch) -
     [
         ("ftp://host/data", None, "Known are s3://"),
         ("s3:///data", None, "needs a bucket"),
+        ("https:///data", None, "needs a host"),
+        ("az://evidence/data", None, "needs a storage account"),
+        ("az://evidence/data?colour=red", None, "has no option 'colour'"),
         ("file://elsewhere/data", None, "files of this machine"),
         ("s3://b/data?colour=red", None, "has no option 'colour'"),
         ("s3://b/data", {"anonymous": "perhaps"}, "cannot be 'perhaps'"),
     ],
 )
-def test_requests_that_cannot_be_met(place: str, options: dict[str, str] | None, said: str) -> None:
+def test_requests_that_cannot_be_met(place: str, options: dict[str, str] | None, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT", raising=False)
     with pytest.raises(exhume.RequestError, match=said):
         exhume.open(place, filesystem_options=options)
+
+
+@pytest.mark.parametrize("place", ["abfss://evidence@store.dfs.core.windows.net/logs", "az://evidence/logs?account_name=store"])
+def test_a_container_of_azure_has_its_account(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    uri = parse_place(place)
+
+    assert isinstance(uri, Uri)
+    assert (str(uri), uri.host, uri.options) == ("az://evidence/logs", "evidence", (("account_name", "store"),))
+    monkeypatch.setenv("AZURE_STORAGE_SAS_TOKEN", "sig=x")
+    assert file_system(uri).type_name == "abfs"
+
+
+def test_errors_of_azure_are_explained() -> None:
+    text = "ListBlobs failed for prefix='x'. Azure Error: [AuthorizationFailure] 403 Server failed to authenticate the request."
+    assert "permission denied" in refused("az://evidence/x", OSError(text)).message
+    text = "GetFileInfo failed. Azure Error: [ContainerNotFound] 404 The specified container does not exist."
+    assert "the bucket does not exist" in refused("az://evidence/x", OSError(text)).message
 
 
 def test_file_uris_are_paths(log: Path) -> None:

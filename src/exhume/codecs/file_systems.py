@@ -2,7 +2,8 @@
 
 Endpoint, region and credentials are taken from the options of the URI, then from the environment as the clients of each store read it: for
 S3 `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL`, `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, profiles
-and the metadata of the machine; for Google Cloud Storage `GOOGLE_APPLICATION_CREDENTIALS`; for HDFS `JAVA_HOME`, `HADOOP_HOME`, `CLASSPATH`
+and the metadata of the machine; for Google Cloud Storage `GOOGLE_APPLICATION_CREDENTIALS`; for Azure `AZURE_STORAGE_ACCOUNT`,
+`AZURE_STORAGE_KEY`, `AZURE_STORAGE_SAS_TOKEN`, or what Azure's default credential finds; for HDFS `JAVA_HOME`, `HADOOP_HOME`, `CLASSPATH`
 and the configuration of Hadoop.
 """
 
@@ -22,6 +23,13 @@ from pyarrow import fs
 from exhume.codecs.uris import Uri
 from exhume.errors import EvidenceError, RequestError
 
+#: Schemes of web servers, whose options are for the server.
+WEB = ("https", "http")
+_AZURE_VARIABLES = {
+    "account_name": "AZURE_STORAGE_ACCOUNT",
+    "account_key": "AZURE_STORAGE_KEY",
+    "sas_token": "AZURE_STORAGE_SAS_TOKEN",
+}
 _TRUTHS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 #: By default Google's client retries for 15 minutes.
 _GS_RETRY_LIMIT = timedelta(seconds=60)
@@ -60,6 +68,18 @@ OPTIONS: Mapping[str, Mapping[str, Callable[[str], Any]]] = {
         "endpoint_override": str,
         "retry_time_limit": _seconds,
     },
+    "az": {
+        "account_name": str,
+        "account_key": str,
+        "sas_token": str,
+        "tenant_id": str,
+        "client_id": str,
+        "client_secret": str,
+        "blob_storage_authority": str,
+        "blob_storage_scheme": str,
+        "dfs_storage_authority": str,
+        "dfs_storage_scheme": str,
+    },
     "hdfs": {"user": str, "kerb_ticket": str, "buffer_size": int},
     "viewfs": {"user": str, "kerb_ticket": str, "buffer_size": int},
 }
@@ -89,6 +109,11 @@ def path_in(uri: Uri, path: str = "") -> str:
 
 @lru_cache(maxsize=64)
 def _file_system(root: Uri) -> fs.FileSystem:
+    if root.scheme in WEB:
+        # The options are those of the server.
+        from exhume.codecs.web_files import web_file_system
+
+        return web_file_system(root)
     options = _read_options(root)
     match root.scheme:
         case "s3":
@@ -97,6 +122,8 @@ def _file_system(root: Uri) -> fs.FileSystem:
             if root.user == "anonymous":
                 options.setdefault("anonymous", True)
             return fs.GcsFileSystem(**{"retry_time_limit": _GS_RETRY_LIMIT} | options)
+        case "az":
+            return _azure(options)
         case _:
             host, _, port = root.host.partition(":")
             default = root.scheme if root.scheme == "viewfs" else "default"
@@ -115,6 +142,19 @@ def _s3(root: Uri, options: dict[str, Any]) -> fs.FileSystem:
         # Other stores accept any region; Amazon only accepts the region of the bucket.
         options["region"] = region or ("us-east-1" if "endpoint_override" in options else fs.resolve_s3_region(root.host))
     return fs.S3FileSystem(**options)
+
+
+def _azure(options: dict[str, Any]) -> fs.FileSystem:
+    for name, variable in _AZURE_VARIABLES.items():
+        # A key and a token exclude each other.
+        if os.environ.get(variable) and not (name != "account_name" and {"account_key", "sas_token", "client_id"} & options.keys()):
+            options.setdefault(name, os.environ[variable])
+    if "account_name" not in options:
+        raise RequestError(
+            "az:// needs a storage account",
+            remedy="Write abfss://container@account.dfs.core.windows.net/prefix, or set AZURE_STORAGE_ACCOUNT or the option account_name",
+        )
+    return fs.AzureFileSystem(**options)
 
 
 def _read_options(root: Uri) -> dict[str, Any]:
@@ -141,6 +181,8 @@ def refused(shown: str, error: Exception, byte_position: int | None = None) -> E
         name = "NOT_FOUND"
     elif not name and isinstance(error, PermissionError):
         name = "ACCESS_DENIED"
+    elif not name and isinstance(error, ConnectionError):
+        name = "NETWORK_CONNECTION"
     elif "libjvm" in text or "libhdfs" in text:
         name = "NO_HADOOP"
     why, remedy = next(((why, remedy) for names, why, remedy in _MEANINGS if name in names), (None, _RETRY))
@@ -152,15 +194,21 @@ def refused(shown: str, error: Exception, byte_position: int | None = None) -> E
     return EvidenceError(f"cannot be read: {message}", path=shown, byte_position=byte_position, remedy=remedy)
 
 
-#: The code and the text in the error messages of Amazon's and Google's clients.
-_CODE = re.compile(r"(?:AWS Error |google::cloud::Status\()(?P<code>[A-Z_]+)(?: during \w+ operation)?:? ?(?P<text>[^({]*)")
+#: The code and the text in the error messages of the clients of Amazon, Google and Azure.
+_CODE = re.compile(
+    r"(?:AWS Error |google::cloud::Status\(|Azure Error: \[)(?P<code>[A-Za-z_]+)\]?(?: during \w+ operation)?:? ?(?P<text>[^({]*)"
+)
 #: The most characters of an error of a client: an error is one line.
 _LONGEST_CAUSE = 160
 _RETRY = "Try again; if the error remains, ask the operator of the store"
 _CREDENTIALS = "Check the credentials (environment, profile, or the options of the URI): they must allow listing and reading objects"
 #: (codes, meaning, remedy)
 _MEANINGS = (
-    (("NO_SUCH_BUCKET",), "the bucket does not exist", "Check the bucket's name and the endpoint (endpoint_override, AWS_ENDPOINT_URL)"),
+    (
+        ("NO_SUCH_BUCKET", "CONTAINERNOTFOUND"),
+        "the bucket does not exist",
+        "Check the bucket's name and the endpoint (endpoint_override, AWS_ENDPOINT_URL)",
+    ),
     (("NOT_FOUND", "NO_SUCH_KEY", "RESOURCE_NOT_FOUND"), "nothing exists at this path", "Check the bucket, the prefix and the endpoint"),
     (
         (
@@ -173,6 +221,9 @@ _MEANINGS = (
             "MISSING_AUTHENTICATION_TOKEN",
             "UNRECOGNIZED_CLIENT",
             "EXPIRED_TOKEN",
+            "AUTHORIZATIONFAILURE",
+            "AUTHENTICATIONFAILED",
+            "AUTHORIZATIONPERMISSIONMISMATCH",
         ),
         "permission denied",
         _CREDENTIALS,

@@ -1,4 +1,4 @@
-"""Places by URI: `s3://bucket/prefix`, `gs://bucket/prefix`, `hdfs://host:port/path`, `file:///path`.
+"""Places by URI: `s3://bucket/prefix`, `gs://…`, `abfss://container@account…/prefix`, `hdfs://host:port/path`, `https://…`, `file:///path`.
 
     scheme://[user[:password]@]host[:port]/path[?option=value&…]
 
@@ -23,7 +23,23 @@ from exhume.errors import RequestError
 PathOrUri = str | PathLike[str]
 
 #: Schemes as they are written, and the file system that each stands for.
-SCHEMES = {"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gs", "gcs": "gs", "hdfs": "hdfs", "viewfs": "viewfs", "file": "file"}
+SCHEMES = {
+    "s3": "s3",
+    "s3a": "s3",
+    "s3n": "s3",
+    "gs": "gs",
+    "gcs": "gs",
+    "az": "az",
+    "abfs": "az",
+    "abfss": "az",
+    "hdfs": "hdfs",
+    "viewfs": "viewfs",
+    "https": "https",
+    "http": "http",
+    "file": "file",
+}
+#: Schemes whose host is a bucket.
+_BUCKETS = ("s3", "gs", "az")
 
 _URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?]*)(?P<path>[^?]*)(\?(?P<query>.*))?", re.DOTALL)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -86,9 +102,14 @@ def parse_place(text: str, options: Mapping[str, str] | None = None) -> Path | U
             raise RequestError(f"file:// names files of this machine, not of {host}", remedy="Write file:///path")
         return Path(path)
     if not host and scheme not in ("hdfs", "viewfs"):
-        raise RequestError(f"{scheme}:// needs a bucket", remedy=f"Write {scheme}://bucket/prefix")
-    user, _, password = login.partition(":")
+        needed = "bucket" if scheme in _BUCKETS else "host"
+        raise RequestError(f"{scheme}:// needs a {needed}", remedy=f"Write {scheme}://{needed}/prefix")
     chosen = dict(parse_qsl(match["query"] or "", keep_blank_values=True)) | dict(options or {})
+    if scheme == "az" and login:
+        # Hadoop writes container@account.dfs.core.windows.net.
+        chosen.setdefault("account_name", host.partition(".")[0])
+        login, host = "", login
+    user, _, password = login.partition(":")
     return Uri(
         scheme=scheme,
         host=host,
