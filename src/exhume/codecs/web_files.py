@@ -23,7 +23,7 @@ from exhume.codecs.uris import Uri
 #: The largest file of a server without ranges: each range is then the whole file up to its end.
 _MOST_WITHOUT_RANGES_BYTES = 64 * 1024 * 1024
 _TIMEOUT_S = 60.0
-_PIECE_BYTES = 1024 * 1024
+_SKIPPED_BYTES = 1024 * 1024
 _PARTIAL = 206
 
 
@@ -84,7 +84,7 @@ class _WebFiles(fs.FileSystemHandler):  # type: ignore[misc]
                     return answer.read(size_bytes)
                 if start + size_bytes > _MOST_WITHOUT_RANGES_BYTES:
                     raise OSError("the server gives no ranges of bytes: download the file, and give the copy")
-                while start > 0 and (skipped := answer.read(min(start, _PIECE_BYTES))):
+                while start > 0 and (skipped := answer.read(min(start, _SKIPPED_BYTES))):
                     start -= len(skipped)
                 return answer.read(size_bytes)
             except HTTPException as error:
