@@ -32,7 +32,7 @@ QUESTIONS: dict[str, tuple[int, Question]] = {
     "history": (1, lambda topic, group: topic.history(group)),
     "why": (2, lambda topic, group: topic.why(group, now_ms=NOW_MS)),
     # With the detectors, whose trial loads read a small log once for each line of releases.
-    "explain": (3 + len(tried_releases(0)), lambda topic, group: topic.explain(group)),
+    "explain": (2 + len(tried_releases(0)), lambda topic, group: topic.explain(group)),
     "explain at a time": (3, lambda topic, group: topic.explain(group, at_time_ms=NOW_MS)),
     "rebalances": (2, lambda topic, group: topic.rebalances()),
     "rebalances of a group": (2, lambda topic, group: topic.rebalances([group])),

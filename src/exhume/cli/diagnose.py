@@ -115,7 +115,7 @@ def diagnose_command(
 
     Example: exhume diagnose data/ --min-severity info --end-offsets ends.txt
     """
-    from exhume.analysis.detectors.headlines import alike_as_one, headlines, ranked
+    from exhume.analysis.detectors.headlines import alike_as_one, ranked
     from exhume.cli.groups import matched
     from exhume.cli.render import refuse_unfit, render, wants_list
     from exhume.cli.run import EXIT_DAMAGE, opened, tell
@@ -124,9 +124,9 @@ def diagnose_command(
     inputs = detector_inputs(end_offsets, start_offsets, topics_file, live, retention, offsets_partitions, release)
     with opened(paths, temp_dir=temp_dir, with_listing=True) as topic:
         found = topic.diagnose(inputs, codes=codes or None, groups=matched(topic, groups), topics_file=topics_file)
-        shown = ranked(found.at_least(min_severity.value, undecidable=undecided or bool(codes)))
+        wanted = found.at_least(min_severity.value, undecidable=undecided or bool(codes))
         is_whole = show_all or undecided or bool(codes) or output is not Output.table
-        rows = shown if is_whole else headlines(shown)
+        rows = ranked(wanted, only_headlines=not is_whole)
         listed = alike_as_one(rows) if output is Output.table and not codes else rows
         columns = _SHOWN if is_whole else _HEADLINES
         if wants_list(output, output_file):
@@ -141,7 +141,7 @@ def diagnose_command(
             is_brief = False
             render(listed, output=output, output_file=output_file, csv_raw=csv_raw, columns=columns, evidence=paths)
         if output in PEOPLE:
-            _tell_rest(found, min_severity.value, rows.num_rows, shown.num_rows, is_brief=is_brief, with_undecided=undecided or bool(codes))
+            _tell_rest(found, min_severity.value, rows.num_rows, len(wanted), is_brief=is_brief, with_undecided=undecided or bool(codes))
         tell(topic.findings)
         if fail_on is not FailOn.never and len(found.at_least(Severity(fail_on.value).value)):
             raise typer.Exit(EXIT_DAMAGE)

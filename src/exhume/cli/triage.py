@@ -33,7 +33,7 @@ def triage_command(paths: EvidencePaths, release: LoadRelease = None, temp_dir: 
 
     Example: exhume triage data/
     """
-    from exhume.analysis.detectors.headlines import headlines, ranked
+    from exhume.analysis.detectors.headlines import ranked
     from exhume.cli.findings_list import write_findings
     from exhume.cli.progress import make_way
     from exhume.cli.run import EXIT_DAMAGE, opened, tell
@@ -41,8 +41,8 @@ def triage_command(paths: EvidencePaths, release: LoadRelease = None, temp_dir: 
     with opened(paths, temp_dir=temp_dir, with_listing=True) as topic:
         here = list(_what_is_here(topic, release))
         found = topic.diagnose()
-        loud = headlines(ranked(found.at_least("warn")))
-        notes = headlines(ranked(found.at_least("info")))
+        loud = ranked(found.at_least("warn"), only_headlines=True)
+        notes = ranked(found.at_least("info"), only_headlines=True)
         make_way()
         for line in here:
             _show(line)

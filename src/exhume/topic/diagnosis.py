@@ -20,7 +20,7 @@ from exhume.replay.topic_names import TopicNames
 from exhume.topic.logs import TopicLogs
 
 if TYPE_CHECKING:
-    from exhume.analysis.detectors import Inputs
+    from exhume.analysis.detectors import Inputs, TopicCase
 
 
 def diagnose(
@@ -31,23 +31,23 @@ def diagnose(
     Raises:
         RequestError: no such code, or no record of one of these groups.
     """
-    from exhume.analysis.detectors import Inputs
+    from exhume.analysis.detectors import Inputs, condense
 
-    return findings_of(logs, inputs or Inputs(), logs.topic_names(topics_file), codes=codes, groups=groups)
+    case = condense(logs.reader(), logs.topic_names(topics_file))
+    return findings_in(case, logs, inputs or Inputs(), codes=codes, groups=groups)
 
 
-def findings_of(
-    logs: TopicLogs, inputs: Inputs, names: TopicNames, *, codes: Collection[str] | None = None, groups: Collection[str] | None = None
+def findings_in(
+    case: TopicCase, logs: TopicLogs, inputs: Inputs, *, codes: Collection[str] | None = None, groups: Collection[str] | None = None
 ) -> Findings:
-    """Return the findings of `diagnose` with these names of topic ids.
+    """Return the findings of `diagnose` in the case of these logs.
 
     Raises:
         RequestError: as `diagnose`.
     """
-    from exhume.analysis.detectors import LogFiles, condense
+    from exhume.analysis.detectors import LogFiles
     from exhume.analysis.detectors import diagnose as detect
 
-    case = condense(logs.reader(), names)
     case.files = LogFiles(logs.evidence, logs.reader, logs.fast_load, logs.findings)
     inputs = inputs.with_captured(logs.evidence.log_directories).with_paths(logs.evidence.paths)
     known = {group.group for group in case.groups()} | {line.group for line in inputs.live or ()}

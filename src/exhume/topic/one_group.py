@@ -86,7 +86,7 @@ def why(logs: TopicLogs, group: str, key: Key, retention: Retention, now_ms: int
     reader = loads.read_history()
     extents, diagnosis = ExtentReaders(), None
     if any(reader.tombstones):
-        diagnosis = GroupDiagnosis(group, names, retention, with_removals=True)
+        diagnosis = GroupDiagnosis(group, names, retention, of_all_groups=True)
     with infrequent_gc():
         logs.read(extents, *(() if diagnosis is None else (diagnosis.condenser,)))
     found = extents.extents(logs.evidence.partitions)
@@ -133,7 +133,7 @@ def explain(logs: TopicLogs, request: ExplanationRequest, names: TopicNames, pla
     steps: list[Membership] = []
     reader, ends = loads.read_history(steps.append), cuts(loads.up_to_moment())
     with_removals = any(is_in(record_offset, ends[origin]) for origin, record_offset in reader.tombstones)
-    diagnosis = GroupDiagnosis(group, names, retention, with_removals=with_removals)
+    diagnosis = GroupDiagnosis(group, names, retention, of_all_groups=with_removals or at is None)
     extent_readers, grading = ExtentReaders(), None if at is None else Grading(loads.state)
     times = RecordTimes({origin: end for origin, end in ends.items() if end is not None and end >= 0})
     with infrequent_gc():
@@ -158,22 +158,13 @@ def explain(logs: TopicLogs, request: ExplanationRequest, names: TopicNames, pla
         extents=extents,
         end_times_ms=end_times_ms,
         findings=logs.findings,
-        diagnosed=diagnosis.findings(extents) if at is not None else _diagnosed(logs, request, names),
+        diagnosed=diagnosis.findings(extents) if at is not None else diagnosis.findings_of_all(logs, extents),
         profile=retention.profile,
         retention_ms=retention.retention_ms,
         release=retention.release,
         moment=request.moment,
     )
     return pages(facts_of(gathered, origins), places)
-
-
-def _diagnosed(logs: TopicLogs, request: ExplanationRequest, names: TopicNames) -> Findings:
-    """The findings of all detectors that concern the group."""
-    from exhume.analysis.detectors import Inputs
-    from exhume.topic.diagnosis import findings_of
-
-    inputs = Inputs(retention_ms=request.retention.given_ms, release=request.retention.release)
-    return findings_of(logs, inputs, names, groups=[request.group])
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,18 +238,18 @@ def _newest_ms(end_times_ms: Mapping[Origin, int | None], extents: LogExtents) -
 class GroupDiagnosis:
     """The detectors for one group.
 
-    `condenser` collects the logs. With `with_removals` it takes the commits of all groups: the offsets that other groups kept and lost
+    `condenser` collects the logs. With `of_all_groups` it takes the commits of all groups: the offsets that other groups kept and lost
     show who removed those of this group. Without, it takes only those of this group.
     """
 
-    def __init__(self, group: str, names: TopicNames, retention: Retention, *, with_removals: bool) -> None:
+    def __init__(self, group: str, names: TopicNames, retention: Retention, *, of_all_groups: bool) -> None:
         from exhume.analysis.detectors import Inputs
         from exhume.analysis.detectors.condense import Condenser
 
         self._group = group
         self._inputs = Inputs(retention_ms=retention.given_ms, release=retention.release)
         self._case: TopicCase | None = None
-        self.condenser = Condenser(names, commits_of=None if with_removals else [group])
+        self.condenser = Condenser(names, commits_of=None if of_all_groups else [group])
 
     def findings(self, extents: LogExtents) -> list[Finding]:
         """The findings of the detectors that read one group alone. `extents` are those of the logs."""
@@ -267,6 +258,12 @@ class GroupDiagnosis:
 
         own = (each for each in self._condensed(extents).groups() if each.group == self._group)
         return [finding for each in own for finding in diagnose_group(each, self._inputs, DETECTORS)]
+
+    def findings_of_all(self, logs: TopicLogs, extents: LogExtents) -> Findings:
+        """The findings of all detectors that concern the group. `extents` are those of these logs; the commits of all groups are here."""
+        from exhume.topic.diagnosis import findings_in
+
+        return findings_in(self._condensed(extents), logs, self._inputs, groups=[self._group])
 
     def judgements(self, extents: LogExtents) -> dict[RecordPlace, Judgement]:
         """The writer of each tombstone of the group and of its offsets. `extents` are those of the logs."""

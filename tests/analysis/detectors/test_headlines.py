@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from exhume.analysis.detectors.headlines import DIAGNOSIS, alike_as_one, headlines, ranked
+from exhume.analysis.detectors.headlines import DIAGNOSIS, alike_as_one, ranked
 from exhume.findings import Confidence, Finding, Findings, Severity
 
 _MINUTE_MS = 60_000
@@ -118,9 +118,10 @@ def test_undecidable_checks_are_no_consequences() -> None:
 
 def test_there_are_ten_headlines_of_several_classes() -> None:
     many = [_finding("IC-11", f"g{number:02}", severity="incident", minute=100 - number) for number in range(20)]
-    shown = headlines(
-        ranked(Findings([*many, _finding("IC-23", None, severity="incident", minute=None), _finding("IC-30", "z")]))
-    ).to_pylist()
+    findings = Findings([*many, _finding("IC-23", None, severity="incident", minute=None), _finding("IC-30", "z")])
+    shown = ranked(findings, only_headlines=True).to_pylist()
+
+    assert shown == ranked(findings).to_pylist()[:10]
 
     assert [row["code"] for row in shown] == [*["IC-11"] * 3, "IC-23", *["IC-11"] * 6]
     assert [row["rank"] for row in shown] == [*range(1, 11)]

@@ -8,7 +8,6 @@ from functools import cache
 from typing import Literal, TypedDict
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from exhume.durations import HOUR_MS, MINUTE_MS
 from exhume.findings import CONFIDENCES, SCHEMA, Finding, Findings, worst_first
@@ -71,19 +70,22 @@ class _Line(TypedDict):
     sentence: str
 
 
-def ranked(findings: Findings) -> pa.Table:
+def ranked(findings: Findings, *, only_headlines: bool = False) -> pa.Table:
     """Return these findings as `DIAGNOSIS`: headlines first, then their consequences; each by severity, confidence and time.
+
+    With `only_headlines`, at most ten headlines.
 
     A headline has the severity rank of its worst consequence. A finding is a consequence if a class that may cause it has a finding about
     the same group, topic or offsets partition at about that time; or if a more important one of its class is about the same group and
     topic.
     """
     listed = [*findings]
-    causes = _causes(listed)
+    ranks_alone = [_rank(finding) for finding in listed]
+    causes = _causes(listed, ranks_alone)
     worst = [worst_first(finding.severity) for finding in listed]
     for place, root in causes.items():
         worst[root] = min(worst[root], worst[place])
-    in_order = sorted(range(len(listed)), key=lambda place: (worst[place], _rank(listed[place])))
+    in_order = sorted(range(len(listed)), key=lambda place: (worst[place], ranks_alone[place]))
     classes = [(worst[place], finding.code) for place, finding in enumerate(listed)]
     roots = _mixed([place for place in in_order if place not in causes], classes)
     order = [*roots, *(place for place in in_order if place in causes)]
@@ -92,6 +94,8 @@ def ranked(findings: Findings) -> pa.Table:
     for place in order:
         if place in causes:
             codes.setdefault(causes[place], {})[listed[place].code] = None
+    if only_headlines:
+        order = roots[:MOST_HEADLINES]
     columns = [
         pa.array([ranks[place] for place in order], pa.int32()),
         *Findings(listed[place] for place in order).to_table().columns,
@@ -99,11 +103,6 @@ def ranked(findings: Findings) -> pa.Table:
         pa.array([", ".join(codes[place]) if place in codes else None for place in order], pa.string()),
     ]
     return pa.table(columns, schema=DIAGNOSIS)
-
-
-def headlines(table: pa.Table) -> pa.Table:
-    """Return the headlines of `DIAGNOSIS`, at most ten."""
-    return table.filter(pc.is_null(table["because_of"])).slice(0, MOST_HEADLINES)
 
 
 def alike_as_one(table: pa.Table) -> pa.Table:
@@ -157,8 +156,8 @@ def _rank(finding: Finding) -> tuple[object, ...]:
     )
 
 
-def _causes(findings: Sequence[Finding]) -> dict[int, int]:
-    """Return the place of the first cause of each consequence, by its place."""
+def _causes(findings: Sequence[Finding], ranks: Sequence[tuple[object, ...]]) -> dict[int, int]:
+    """Return the place of the first cause of each consequence, by its place. `ranks` are those of `_rank`."""
     by_subject: dict[tuple[str, _Scope, object], list[int]] = {}
     for place, finding in enumerate(findings):
         own = _cause_class(finding.code)
@@ -175,7 +174,7 @@ def _causes(findings: Sequence[Finding]) -> dict[int, int]:
         cause = next(_possible_causes(place, findings, by_subject), None)
         if cause is not None:
             found[place] = cause
-    repeats = _repeats(findings, found)
+    repeats = _repeats(findings, ranks, found)
     return {place: _root(place, found | repeats) for place in {**found, **repeats}}
 
 
@@ -226,11 +225,11 @@ def _explains(cause: Finding, finding: Finding) -> bool:
     )
 
 
-def _repeats(findings: Sequence[Finding], causes: Mapping[int, int]) -> dict[int, int]:
+def _repeats(findings: Sequence[Finding], ranks: Sequence[tuple[object, ...]], causes: Mapping[int, int]) -> dict[int, int]:
     """Return the place of the first-ranked finding of the same class, group and topic for each other one."""
     first: dict[tuple[str, str, str | None], int] = {}
     found: dict[int, int] = {}
-    for place in sorted(range(len(findings)), key=lambda place: _rank(findings[place])):
+    for place in sorted(range(len(findings)), key=ranks.__getitem__):
         finding = findings[place]
         if place in causes or finding.group is None or finding.confidence == "undecidable":
             continue
