@@ -13,7 +13,7 @@ import exhume
 #: Each takes tens to hundreds of milliseconds to import.
 HEAVY = ("pyarrow", "numpy", "rich", "lz4", "zstandard", "crc32c", "exhume.codecs", "exhume.replay", "exhume.analysis", "exhume.topic")
 
-#: Parts of Arrow for files elsewhere; hashes of OpenSSL; pages; pools of threads; detectors.
+#: Parts of Arrow for files elsewhere; hashes of OpenSSL; pages; pools of threads; masked arrays; detectors.
 FOR_OTHERS = (
     "pyarrow.acero",
     "pyarrow.dataset",
@@ -23,6 +23,7 @@ FOR_OTHERS = (
     "html",
     "logging",
     "concurrent.futures",
+    "numpy.ma",
     "exhume.analysis.detectors",
 )
 

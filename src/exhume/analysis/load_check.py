@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from exhume.analysis.number_columns import RowGroups
 from exhume.arrow_rows import Int32, OfLog, Origin, of_log, schema_of, table_of
+from exhume.codecs.columns.arrow import flags
 from exhume.codecs.log_directory import LogDirectory, PartitionDirectory
 from exhume.data_classes import dataclass
 from exhume.replay.broker_log import Stop
@@ -326,7 +327,7 @@ def _missing(keys: pa.Table, held: pa.Table) -> pa.Table:
         # Most releases have the same offsets in the same order.
         return keys.slice(0, 0)
     both = RowGroups(pa.concat_tables([keys, held]), _OFFSET_KEY)
-    return keys.filter(pa.array(~np.isin(both.numbers[: keys.num_rows], both.numbers[keys.num_rows :])))
+    return keys.filter(flags(~np.isin(both.numbers[: keys.num_rows], both.numbers[keys.num_rows :])))
 
 
 def _counts(table: pa.Table) -> dict[Origin, int]:

@@ -67,7 +67,7 @@ def moment_arguments(at_offset: int | Mapping[int, int] | None, at_time_ms: Time
 
 def shell_word(word: str) -> str:
     """Return this word quoted for a shell, without characters that a terminal would obey or that a reader cannot see."""
-    if "\\" not in word and all(map(_shows, word)):
+    if "\\" not in word and ((word.isascii() and word.isprintable()) or all(map(_shows, word))):
         return shlex.quote(word)
     return "$'" + "".join(map(_escaped, word)) + "'"
 

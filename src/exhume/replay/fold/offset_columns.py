@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exhume.arrow_rows import OfLog, of_log
+from exhume.codecs.columns.arrow import flags, numbers
 from exhume.codecs.kernels.types import Bytes, Int16s, Int32s, Int64s
 from exhume.codecs.wire import format_uuid
 from exhume.data_classes import dataclass
@@ -82,17 +83,17 @@ def _table(folded: FoldedLog, rules: CommitRules, origin: OfLog) -> pa.Table:
     )
     rows = pa.table(
         {
-            "record_offset": record_offsets,
+            "record_offset": numbers(record_offsets, pa.int64()),
             "group": _names(live.runs, live.runs[BY_TOPIC] // max(len(topics), 1), groups),
             "topic": _names(live.runs, live.runs[BY_TOPIC] % max(len(topics), 1), topics),
             "topic_id": _topic_ids(live, versions),
-            "partition": partitions,
-            "committed_offset": committed_offsets,
+            "partition": numbers(partitions, pa.int32()),
+            "committed_offset": numbers(committed_offsets, pa.int64()),
             "leader_epoch": _leader_epochs(epochs, rules),
             "metadata": _metadata(metadata, metadata_bytes, tables.metadata),
-            "commit_timestamp_ms": timestamps,
+            "commit_timestamp_ms": numbers(timestamps, pa.int64()),
             "expire_timestamp_ms": _expire_timestamps(live, versions, timestamps, rules),
-            "value_version": versions,
+            "value_version": numbers(versions, pa.int16()),
             "is_stable": _is_stable(live, folded),
             **_producers(live),
         }
@@ -142,7 +143,7 @@ def _live_keys(tables: columns.Tables, group_ranks: Int64s, topic_ranks: Int64s)
 def _names(runs: Int64s, ranks: Int64s, names: pa.StringArray) -> pa.Array | pa.ChunkedArray:
     """Return the name of each key of these runs. A rank is a place in `names`; runs of one rank are taken together."""
     firsts = np.flatnonzero(np.diff(ranks, prepend=-1))
-    return _repeated(names.take(pa.array(ranks[firsts])), np.add.reduceat(runs[RUN_SIZE], firsts) if len(firsts) else firsts)
+    return _repeated(names.take(numbers(ranks[firsts], pa.int64())), np.add.reduceat(runs[RUN_SIZE], firsts) if len(firsts) else firsts)
 
 
 def _repeated(texts: pa.StringArray, times: Int64s) -> pa.Array | pa.ChunkedArray:
@@ -155,7 +156,7 @@ def _repeated(texts: pa.StringArray, times: Int64s) -> pa.Array | pa.ChunkedArra
         return _joined(_repeated(*part) for part in parts)
     ends = columns.zeros((count + 1,), np.int32)
     repeat_sizes(sizes, times, ends[1:])
-    return pa.StringArray.from_buffers(count, pa.py_buffer(ends), pc.binary_repeat(texts, pa.array(times)).buffers()[2])
+    return pa.StringArray.from_buffers(count, pa.py_buffer(ends), pc.binary_repeat(texts, numbers(times, pa.int64())).buffers()[2])
 
 
 def _same(value: Any, data_type: pa.DataType, count: int) -> pa.Array | pa.ChunkedArray:
@@ -173,7 +174,7 @@ def _in_order(texts: list[str]) -> tuple[pa.StringArray, Int64s]:
     order = np.array(sorted(range(len(texts)), key=texts.__getitem__), dtype=np.int64)
     ranks = np.empty(len(texts), np.int64)
     ranks[order] = np.arange(len(texts))
-    return pa.array(texts, pa.string()).take(pa.array(order)), ranks
+    return pa.array(texts, pa.string()).take(numbers(order, pa.int64())), ranks
 
 
 def _topic_ids(live: _LiveKeys, versions: Int16s) -> pa.Array:
@@ -184,14 +185,14 @@ def _topic_ids(live: _LiveKeys, versions: Int16s) -> pa.Array:
         has_id &= (words != 0).any(axis=1)
     if not has_id.any():
         return pa.nulls(live.count, pa.string())
-    distinct, numbers = np.unique(words, axis=0, return_inverse=True)
+    distinct, places = np.unique(words, axis=0, return_inverse=True)
     texts = pa.array([format_uuid(pair.astype(">i8").tobytes()) for pair in distinct], pa.string())
-    return texts.take(pa.array(numbers.ravel(), mask=~has_id))
+    return texts.take(numbers(places.ravel(), pa.int64(), has_id))
 
 
 def _leader_epochs(epochs: Int32s, rules: CommitRules) -> pa.Array:
     is_absent = epochs == -1 if rules.keeps_leader_epoch_below_minus_one else epochs < 0
-    return pa.array(epochs, mask=is_absent) if is_absent.any() else pa.array(epochs)
+    return numbers(epochs, pa.int32(), ~is_absent)
 
 
 def _metadata(packed: Int64s, size: int, content: Bytes) -> pa.Array | pa.ChunkedArray:
@@ -211,13 +212,13 @@ def _expire_timestamps(live: _LiveKeys, versions: Int16s, timestamps: Int64s, ru
     is_missing = ~has_field | (written == -1)
     if rules.missing_expire_timestamp == "retention":
         written[is_missing] = timestamps[is_missing] + rules.retention_ms
-        return pa.array(written)
-    return pa.array(written, mask=~has_field if rules.missing_expire_timestamp == "literal" else is_missing)
+        return numbers(written, pa.int64())
+    return numbers(written, pa.int64(), has_field if rules.missing_expire_timestamp == "literal" else ~is_missing)
 
 
 def _is_stable(live: _LiveKeys, folded: FoldedLog) -> pa.Array:
     pending = _pending_keys(folded)
-    return pa.array(~np.isin(live.keys, pending)) if len(pending) else pa.repeat(pa.scalar(True), live.count)
+    return flags(~np.isin(live.keys, pending)) if len(pending) else pa.repeat(pa.scalar(True), live.count)
 
 
 def _pending_keys(folded: FoldedLog) -> Int64s:
@@ -241,9 +242,9 @@ def _producers(live: _LiveKeys) -> dict[str, pa.Array]:
     is_transactional = packed != 0
     if not is_transactional.any():
         return {"producer_id": pa.nulls(live.count, pa.int64()), "producer_epoch": pa.nulls(live.count, pa.int16())}
-    numbers = np.maximum((packed >> columns.EPOCH_BITS) - 1, 0)
+    producers = np.maximum((packed >> columns.EPOCH_BITS) - 1, 0)
     epochs = (packed & (1 << columns.EPOCH_BITS) - 1).astype(np.uint16).astype(np.int16)
     return {
-        "producer_id": pa.array(tables.producers[numbers, columns.TXN_PRODUCER_ID], mask=~is_transactional),
-        "producer_epoch": pa.array(epochs, mask=~is_transactional),
+        "producer_id": numbers(tables.producers[producers, columns.TXN_PRODUCER_ID], pa.int64(), is_transactional),
+        "producer_epoch": numbers(epochs, pa.int16(), is_transactional),
     }
