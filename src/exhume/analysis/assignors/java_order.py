@@ -41,6 +41,7 @@ def partition_hash(partition: tuple[str, int]) -> int:
     return 31 * (31 + number) + string_hash(topic)
 
 
+@lru_cache(maxsize=65_536)
 def uuid_hash(raw: bytes) -> int:
     """Return Uuid.hashCode of these 16 bytes."""
     both = int.from_bytes(raw[:8], "big") ^ int.from_bytes(raw[8:], "big")

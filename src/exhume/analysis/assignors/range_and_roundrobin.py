@@ -108,20 +108,31 @@ class _Stretch:
         return not self._racks.mismatch(member.member_id, partition)
 
     def give(self, member: MemberSpec, partitions: Sequence[TopicPartition], assigned: Assigned) -> None:
-        assigned[member.member_id] += partitions
-        self._taken[member.member_id] += len(partitions)
-        if self._taken[member.member_id] > self._even_share:
-            self._extras -= 1
+        self._note(member, partitions, assigned)
         gone = set(partitions)
         self.left = [partition for partition in self.left if partition not in gone]
 
+    def _note(self, member: MemberSpec, partitions: Sequence[TopicPartition], assigned: Assigned) -> None:
+        if partitions:
+            assigned[member.member_id] += partitions
+            self._taken[member.member_id] += len(partitions)
+            if self._taken[member.member_id] > self._even_share:
+                self._extras -= 1
+
     def hand_out(self, assigned: Assigned, *, in_rack: bool = False) -> None:
         """Give every subscriber in turn its share of the unassigned partitions; with `in_rack`, only those that fit."""
+        if in_rack:
+            for member in self.subscribers:
+                share = [partition for partition in self.left if self.fits(member, partition)][: self.room(member)]
+                if share:
+                    self.give(member, share, assigned)
+            return
+        start = 0
         for member in self.subscribers:
-            fitting = [partition for partition in self.left if not in_rack or self.fits(member, partition)]
-            share = fitting[: self.room(member)]
-            if share:
-                self.give(member, share, assigned)
+            share = self.left[start : start + self.room(member)]
+            start += len(share)
+            self._note(member, share, assigned)
+        self.left = self.left[start:]
 
 
 def _hand_out_alike(stretches: Sequence[_Stretch], assigned: Assigned) -> None:

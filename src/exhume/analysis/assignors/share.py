@@ -10,7 +10,7 @@ Source: SimpleAssignor, SimpleHomogeneousAssignmentBuilder and SimpleHeterogeneo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from math import ceil
 from typing import Generic, TypeVar
 
@@ -24,9 +24,11 @@ Key = TypeVar("Key", TopicPartition, int)
 
 def simple_3_9(spec: GroupSpec) -> GroupAssignment:
     """Assign as `simple` of the coordinators 3.9 and 4.0."""
-    view = CoordinatorView(spec)
-    return plan_of(
-        {member_id: {topic: list(range(spec.partition_counts[topic])) for topic in topics} for member_id, topics in view.topics.items()}
+    # It reads no previous target, which may name every partition for every member.
+    view = CoordinatorView(replace(spec, members=[replace(member, owned=()) for member in spec.members]))
+    by_topic = {topic: [(topic, number) for number in range(spec.partition_counts[topic])] for topic in view.subscribed()}
+    return GroupAssignment(
+        {member_id: [each for topic in sorted(topics) for each in by_topic[topic]] for member_id, topics in view.topics.items()}
     )
 
 
@@ -82,20 +84,20 @@ def _equal_4_1(view: CoordinatorView, before: dict[TopicPartition, list[str]]) -
 
 
 def _unequal_4_1(view: CoordinatorView, before: dict[TopicPartition, list[str]]) -> dict[str, set[TopicPartition]]:
-    partitions_of = {
-        member_id: _assignable(view, view.topics[member_id])
-        for member_id in hash_order((member.member_id for member in view.members if member.topics), string_hash)
-    }
+    of_topic = {topic: _assignable(view, [topic]) for topic in view.subscribed()}
+    listed_ids = hash_order((member.member_id for member in view.members if member.topics), string_hash)
+    partitions_of = {member_id: [each for topic in view.topics[member_id] for each in of_topic[topic]] for member_id in listed_ids}
     new: dict[TopicPartition, list[str]] = {}
     subscribers: dict[str, dict[str, None]] = {}
     for member_id, partitions in partitions_of.items():
         if partitions:
             new.setdefault(_by_hash(member_id, partitions), []).append(member_id)
-        for topic, _ in partitions:
-            subscribers.setdefault(topic, {})[member_id] = None
+        for topic in view.topics[member_id]:
+            if of_topic[topic]:
+                subscribers.setdefault(topic, {})[member_id] = None
     hashed = set(new)
     turns: dict[str, int] = {}
-    for partition in dict.fromkeys(each for partitions in partitions_of.values() for each in partitions):
+    for partition in (each for topic in subscribers for each in of_topic[topic]):
         if partition not in hashed and partition not in before:
             listed = list(subscribers[partition[0]])
             turn = turns.get(partition[0], 0)
@@ -153,7 +155,7 @@ def _equal_4_2(view: CoordinatorView) -> GroupAssignment:
 
 def _unequal_4_2(view: CoordinatorView) -> GroupAssignment:
     ids = [member.member_id for member in view.members]
-    held = {member_id: set(_previous(view, member_id)) for member_id in view.previous}
+    held = {member_id: {topic: set(numbers) for topic, numbers in topics.items()} for member_id, topics in view.previous.items()}
     for topic in view.subscribed():
         members = [position for position, member_id in enumerate(ids) if topic in view.topics[member_id]]
         shares: _Shares[int] = _Shares([number for _, number in _assignable(view, [topic])], members, number_hash)
@@ -162,9 +164,8 @@ def _unequal_4_2(view: CoordinatorView) -> GroupAssignment:
             shares.enter(position, view.previous[member_id].get(topic, ()))
         shares.run()
         for position, member_id in enumerate(ids):
-            kept = {partition for partition in held[member_id] if partition[0] != topic}
-            held[member_id] = kept | {(topic, number) for number in shares.held().get(position, ())}
-    return _plan(view, held)
+            held[member_id][topic] = set(shares.held().get(position, ()))
+    return plan_of({member_id: {topic: list(numbers) for topic, numbers in topics.items()} for member_id, topics in held.items()})
 
 
 def _previous(view: CoordinatorView, member_id: str) -> list[TopicPartition]:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from heapq import heapify, heappop, heapreplace
 
 from exhume.analysis.assignors.group import Assigned, AssignorThrows, GroupAssignment, GroupSpec, MemberSpec, TopicPartition
 from exhume.analysis.assignors.java_order import hash_order, partition_hash, sort_key, string_hash
@@ -189,12 +190,19 @@ def _from_the_fullest(everything: Sequence[TopicPartition], held: Assigned, cont
     exists = set(everything)
     remaining = {member_id: [each for each in partitions if each in exists] for member_id, partitions in held.items()}
     order = []
-    while any(remaining.values()):
-        member_id = max(remaining, key=lambda each: (len(remaining[each]), sort_key(each)))
+    rank = {member_id: number for number, member_id in enumerate(sorted(remaining, key=sort_key))}
+    fullest = [(-len(partitions), -rank[member_id], member_id) for member_id, partitions in remaining.items() if partitions]
+    heapify(fullest)
+    while fullest:
+        _, place, member_id = fullest[0]
         own = remaining[member_id]
         partition = next((each for each in contested if each in own), own[0])
         own.remove(partition)
         order.append(partition)
+        if own:
+            heapreplace(fullest, (-len(own), place, member_id))
+        else:
+            heappop(fullest)
     listed = set(order)
     return [*order, *(each for each in everything if each not in listed)]
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from exhume.analysis.assignors.java_order import called_capacity, capacity_for, grown_capacity, hash_order, sort_key, string_hash
 from exhume.analysis.assignors.java_queue import JavaQueue
@@ -207,7 +208,7 @@ class _Assigning:
 
     def _assign_active(self) -> None:
         rest = []
-        for task in sorted(self._group.tasks(), key=_by_partition):
+        for task in _by_partition(self._group.tasks()):
             before = self._before.get(task)
             if before is None or not self._give_active(before, task):
                 rest.append(task)
@@ -217,7 +218,7 @@ class _Assigning:
             if before is None or not self._give_active(before, task):
                 last.append(task)
         queue = self._queue()
-        for task in sorted(last, key=_by_subtopology):
+        for task in self._by_subtopology(last):
             process = queue.poll()
             count = self._give_least_loaded(process, task, self._active)
             self._active_quota.note(count)
@@ -265,16 +266,15 @@ class _Assigning:
 
     def _assign_standby(self) -> None:
         replicas = self._group.standby_replicas
-        rest: list[tuple[Task, int]] = []
-        for task in sorted(self._group.tasks(only_stateful=True), key=_by_partition, reverse=True):
+        rest: dict[Task, int] = {}
+        for task in reversed(_by_partition(self._group.tasks(only_stateful=True))):
             for done in range(replicas):
                 if not self._give_back(task):
-                    rest.append((task, replicas - done))
+                    rest[task] = replicas - done
                     break
-        rest.sort(key=lambda each: _by_subtopology(each[0]), reverse=True)
         queue = self._queue()
-        for task, count in rest:
-            for _ in range(count):
+        for task in reversed(self._by_subtopology(rest)):
+            for _ in range(rest[task]):
                 if not self._give_standby(queue, task):
                     break
 
@@ -311,6 +311,11 @@ class _Assigning:
             queue.add(process.load, process)
         return found
 
+    def _by_subtopology(self, tasks: Iterable[Task]) -> list[Task]:
+        """Return tasks by subtopology, then by partition."""
+        wanted = set(tasks)
+        return [task for task in self._group.tasks() if task in wanted]
+
     def _queue(self) -> JavaQueue[_Process]:
         queue: JavaQueue[_Process] = JavaQueue()
         for process in self._processes.values():
@@ -318,9 +323,6 @@ class _Assigning:
         return queue
 
 
-def _by_partition(task: Task) -> tuple[int, bytes]:
-    return task[1], sort_key(task[0])
-
-
-def _by_subtopology(task: Task) -> tuple[bytes, int]:
-    return sort_key(task[0]), task[1]
+def _by_partition(tasks: list[Task]) -> list[Task]:
+    """Return tasks that are sorted by subtopology by partition."""
+    return sorted(tasks, key=itemgetter(1))

@@ -233,9 +233,9 @@ class _Moving:
             owner = self._owner_elsewhere.get(partition)
             if owner is not None and self._try(partition, owner):
                 continue
-            for member_id in sorted(self._subscribers[partition[0]], key=self._place):
-                if self._try(partition, member_id):
-                    break
+            taker = self._smallest_open(partition[0])
+            if taker is not None:
+                self._give(partition, taker)
         if self._left:
             raise AssignorThrows("PartitionAssignorException", "Some partitions were left unassigned")
 
@@ -248,6 +248,10 @@ class _Moving:
             return False
         self._give(partition, member_id)
         return True
+
+    def _smallest_open(self, topic: str) -> str | None:
+        """Return the smallest member that subscribes to this topic and can take a partition."""
+        return next((place[2] for place in self._open if topic in self._view.topics[place[2]]), None)
 
     def _give(self, partition: TopicPartition, member_id: str) -> None:
         listed = self.held[member_id].setdefault(partition[0], [])
@@ -330,9 +334,10 @@ class _Moving:
             if before is not None and partition not in self._kept and self._sizes[owner] > self._sizes[before] + 1:
                 self._reassign(partition, before)
                 return True
+        if self._sizes[owner] <= min(self._sizes.values()) + 1:
+            return False
         if any(self._sizes[owner] > self._sizes[other] + 1 for other in self._subscribers[partition[0]]):
-            takers = (place[2] for place in self._open if partition[0] in self._view.topics[place[2]])
-            taker = next(takers, None)
+            taker = self._smallest_open(partition[0])
             if taker is None:
                 raise AssignorThrows("PartitionAssignorException", f"No suitable new owner was found for the partition{partition}")
             self._reassign(partition, taker)
