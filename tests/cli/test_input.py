@@ -170,7 +170,23 @@ def test_a_path_alone_is_the_page_to_begin_with(ask: Ask, arguments: tuple[str, 
     assert (code, err) == (0, "")
     assert out.splitlines()[0] == "4 offsets partitions (0, 1, 2, 3), 289 records, 34,624 bytes"
     assert "1 group with records, and not there at the end: promo-engine-2023" in out
-    assert f"  exhume diagnose {DEMO} --all" in out.splitlines()
+    assert f"  exhume diagnose {DEMO} --min-severity info --all" in out.splitlines()
+
+
+def test_the_page_to_begin_with_leads_to_groups_that_are_gone_and_to_notes(ask: Ask, tmp_path: Path) -> None:
+    scenarios.write("dead-groups", tmp_path / "log")
+    code, out, _ = ask(tmp_path / "log")
+    lines = out.splitlines()
+
+    assert code == 1
+    assert "3 notes besides (--min-severity info)" in lines
+    commands = [line.strip() for line in lines[lines.index("Next") + 1 :]]
+    assert commands == [
+        f"exhume diagnose {tmp_path / 'log'} --min-severity info --all",
+        f"exhume explain {tmp_path / 'log'} --group returns",
+        f"exhume why {tmp_path / 'log'} --group campaign",
+        f"exhume why {tmp_path / 'log'} --group invoices",
+    ]
 
 
 def test_the_page_to_begin_with_has_headlines_and_the_exit_code_of_damage(ask: Ask, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from exhume.escape import printable
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from exhume.replay.state import CoordinatorState
     from exhume.topic import OffsetsTopic
 
 #: The number of groups to name in a line.
@@ -34,12 +35,17 @@ def triage_command(paths: EvidencePaths, release: LoadRelease = None, temp_dir: 
     Example: exhume triage data/
     """
     from exhume.analysis.detectors.headlines import ranked
+    from exhume.analysis.summary import summarize_groups
     from exhume.cli.findings_list import write_findings
+    from exhume.cli.notes import counted
     from exhume.cli.progress import make_way
     from exhume.cli.run import EXIT_DAMAGE, opened, tell
 
     with opened(paths, temp_dir=temp_dir, with_listing=True) as topic:
-        here = list(_what_is_here(topic, release))
+        state = topic.state(release=release)
+        summary = summarize_groups(state)
+        gone = sorted({*topic.group_names()} - {*summary["group"].to_pylist()})
+        here = [*_what_is_here(topic, state), *_groups(summary, gone)]
         found = topic.diagnose()
         loud = ranked(found.at_least("warn"), only_headlines=True)
         notes = ranked(found.at_least("info"), only_headlines=True)
@@ -50,12 +56,14 @@ def triage_command(paths: EvidencePaths, release: LoadRelease = None, temp_dir: 
         if loud.num_rows:
             _show(f"Headlines ({loud.num_rows})")
             write_findings(loud)
+            if notes.num_rows > loud.num_rows:
+                _show(f"{counted(notes.num_rows - loud.num_rows, 'note')} besides (--min-severity info)")
         else:
             for line in _notes(notes):
                 _show(line)
         typer.echo()
         _show("Next")
-        for command in _next(paths, loud if loud.num_rows else notes):
+        for command in _next(paths, loud if loud.num_rows else notes, gone, with_notes=notes.num_rows > loud.num_rows):
             # One line, so that it can be copied.
             typer.echo(f"  {printable(command)}")
         tell(topic.findings)
@@ -79,8 +87,7 @@ def _notes(notes: pa.Table) -> Iterator[str]:
         yield f"{row['code']}{f' {subject}' if subject else ''}: {row['sentence']}"
 
 
-def _what_is_here(topic: OffsetsTopic, release: str | None) -> Iterator[str]:
-    from exhume.analysis.summary import summarize_groups
+def _what_is_here(topic: OffsetsTopic, state: CoordinatorState) -> Iterator[str]:
     from exhume.cli.moments import format_ms
     from exhume.cli.notes import counted
 
@@ -98,14 +105,12 @@ def _what_is_here(topic: OffsetsTopic, release: str | None) -> Iterator[str]:
     yield f"Damaged: offsets partitions {', '.join(map(str, damaged))}" if damaged else "No damage found"
     if missing:
         yield f"{missing:,} record offsets have no record: compaction removes superseded records"
-    state = topic.state(release=release)
     not_loaded = [row for row in state.loads.to_pylist() if row["outcome"] not in ("loaded", "loaded_with_errors")]
     for row in not_loaded[:_MOST_SENTENCES]:
         yield f"A broker of {state.release} does not load offsets partition {row['offsets_partition']}: {row['reason']}"
-    yield from _groups(summarize_groups(state), topic.group_names())
 
 
-def _groups(summary: pa.Table, named: Sequence[str]) -> Iterator[str]:
+def _groups(summary: pa.Table, gone: Sequence[str]) -> Iterator[str]:
     from exhume.cli.notes import counted
 
     there = summary.to_pylist()
@@ -114,18 +119,19 @@ def _groups(summary: pa.Table, named: Sequence[str]) -> Iterator[str]:
         states[row["group_state"] or "offsets only"] = states.get(row["group_state"] or "offsets only", 0) + 1
     by_state = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
     yield f"{counted(len(there), 'group')} at the end{f': {by_state}' if by_state else ''}"
-    gone = sorted({*named} - {row["group"] for row in there})
     if gone:
         names = ", ".join(gone[:_MOST_NAMES]) + (f" and {len(gone) - _MOST_NAMES} more" if len(gone) > _MOST_NAMES else "")
         yield f"{counted(len(gone), 'group')} with records, and not there at the end: {names}"
 
 
-def _next(paths: Sequence[str], shown: pa.Table) -> Iterator[str]:
+def _next(paths: Sequence[str], shown: pa.Table, gone: Sequence[str], *, with_notes: bool) -> Iterator[str]:
     places = " ".join(shlex.quote(path) for path in paths)
     groups = list(dict.fromkeys(row["group"] for row in shown.to_pylist() if row["group"]))
-    yield f"exhume diagnose {places} --all"
+    yield f"exhume diagnose {places}{' --min-severity info' if with_notes else ''} --all"
     for group in groups[:2]:
         yield f"exhume explain {places} --group {shlex.quote(group)}"
+    for group in [group for group in gone if group not in groups[:2]][:2]:
+        yield f"exhume why {places} --group {shlex.quote(group)}"
     if not groups:
         yield f"exhume state {places}"
 
