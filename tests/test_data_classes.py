@@ -6,12 +6,17 @@ import copy
 import dataclasses
 import inspect
 import pickle
+import re
 from dataclasses import FrozenInstanceError, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from exhume import data_classes
 from exhume.data_classes import dataclass as unmade
+
+SOURCES = Path(data_classes.__file__).parent
 
 OPTIONS = [
     {},
@@ -95,3 +100,11 @@ def test_a_method_is_made_at_its_first_use_only() -> None:
     example(one=1)
     assert inspect.isfunction(example.__dict__["__init__"])
     assert not inspect.isfunction(example.__dict__["__repr__"])
+
+
+def test_every_module_takes_the_decorator_from_here() -> None:
+    """One that takes it from the standard library pays for its methods at every start."""
+    plain = re.compile(r"^\s*from dataclasses import .*\bdataclass\b", re.MULTILINE)
+    others = [path.relative_to(SOURCES).as_posix() for path in SOURCES.rglob("*.py") if plain.search(path.read_text(encoding="utf-8"))]
+
+    assert others == ["data_classes.py"]

@@ -5,8 +5,8 @@ A command defines some two hundred of these classes and uses few of them. The me
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import MISSING, FrozenInstanceError, fields, make_dataclass
-from dataclasses import dataclass as _described
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["dataclass"]
@@ -19,13 +19,13 @@ else:
         """Return this class with the methods of a data class; without a class, a decorator. Options as in `dataclasses`."""
 
         def decorate(plain):
-            described = _described(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)(plain)
+            described = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)(plain)
             names = ["__init__", *["__repr__"] * repr, *["__eq__"] * eq, *_COMPARISONS * order]
-            hashed = described.__dict__.get("__hash__") or described.__dict__.get("__eq__")
+            has_hash = described.__dict__.get("__hash__") is not None
             for name in names:
                 if name not in described.__dict__:
                     setattr(described, name, _Unmade(described, name, frozen))
-            if eq and not hashed:
+            if eq and not has_hash:
                 described.__hash__ = _Unmade(described, "__hash__", frozen) if frozen else None
             if frozen:
                 _freeze(described, slots)
