@@ -32,3 +32,13 @@ def test_the_end_of_a_log_is_no_moment(ask: Ask) -> None:
 
 def test_one_table_is_an_array(ask: Ask) -> None:
     assert isinstance(json.loads(ask("state", DEMO_LOG, "--table", "groups", "-o", "json")[1]), list)
+
+
+def test_the_digests_have_progress_to_their_last_byte() -> None:
+    reached: list[tuple[int, int]] = []
+    with exhume.open(DEMO_LOG, progress=lambda done, total: reached.append((done, total))) as topic:
+        files = topic.files()
+
+    size_bytes = sum(files["size_bytes"].to_pylist())
+    assert reached[-1] == (size_bytes, size_bytes)
+    assert reached == sorted(reached)

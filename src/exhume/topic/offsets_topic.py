@@ -110,7 +110,7 @@ class OffsetsTopic:
         """One row per file of the partition directories, with its SHA-256, of `evidence_files.EVIDENCE_FILES`. Reads every byte."""
         from exhume.analysis.evidence_files import evidence_files
 
-        return evidence_files(self._logs.evidence.partitions)
+        return evidence_files(self._logs.evidence.partitions, self._logs.options.progress)
 
     def batches(self) -> pa.RecordBatchReader:
         """One row per batch, of `schemas.BATCHES`, in the order of the files."""
