@@ -6,6 +6,7 @@
     python -m benchmarks --large              10 GB too, which is removed afterwards
     python -m benchmarks --spark              Spark beside the local engine, 1 and 10 GB (--quick: 100 and 400 MB): docs/spark.md
     python -m benchmarks --capture            `exhume capture` beside librdkafka, 100 MB and 1 GB (--quick: 50 and 100 MB): docs/capture.md
+    python -m benchmarks --assignors          exhume's assignors beside Kafka's own classes, warm: the table is printed
 
 Subjects take turns, repetition by repetition, over the same bytes in the page cache; each answer is compared with what the generator knows.
 Logs are kept in build/bench, and the full report of the last run. A subject that this machine cannot run is named and left out.
@@ -19,7 +20,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks import capture, spark
+from benchmarks import assignors, capture, spark
 from benchmarks.measuring import BROKERS, DUMP, Case, Results, log_of, measure, say
 from benchmarks.report import report, summary, write_into
 
@@ -81,6 +82,7 @@ def main() -> int:
     parser.add_argument("--output-file", type=Path, metavar="FILE", help="write the tables there")
     parser.add_argument("--spark", action="store_true", help="Spark on two local cores beside the local engine, and nothing else")
     parser.add_argument("--capture", action="store_true", help="`exhume capture` beside librdkafka from a broker, and nothing else")
+    parser.add_argument("--assignors", action="store_true", help="the assignors beside Kafka's own classes, and nothing else")
     asked = parser.parse_args()
     # Brokers and workers are stopped on the way out.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
@@ -88,6 +90,8 @@ def main() -> int:
         return spark.run(SCRATCH, ROOT / "docs" / "spark.md", quick=asked.quick, repetitions=asked.repetitions or 3)
     if asked.capture:
         return capture.run(ROOT / "docs" / "capture.md", quick=asked.quick, repetitions=asked.repetitions or 3)
+    if asked.assignors:
+        return assignors.run(repetitions=asked.repetitions or 5)
     repetitions = asked.repetitions or (3 if asked.quick else 7)
     results = Results()
     with log_of(_WARM_UP, SCRATCH) as warm_up:

@@ -50,11 +50,14 @@ class RackView:
 
 
 def all_racks(spec: GroupSpec, members: Iterable[MemberSpec], topics: Iterable[str]) -> RackView:
-    """Return the racks of these members, and of every partition of these topics."""
-    return RackView(
-        {member.member_id: member.rack_id for member in members if member.rack_id},
-        {(topic, partition): _racks_of(spec, topic, partition) for topic in topics for partition in range(spec.partition_counts[topic])},
-    )
+    """Return the racks of these members, and, if racks may matter, those of every partition of these topics."""
+    member_racks = {member.member_id: member.rack_id for member in members if member.rack_id}
+    # Without racks of members, those of partitions decide nothing.
+    racked = list(topics) if member_racks and spec.racks else []
+    partition_racks = {
+        (topic, partition): _racks_of(spec, topic, partition) for topic in racked for partition in range(spec.partition_counts[topic])
+    }
+    return RackView(member_racks, partition_racks)
 
 
 def racks_that_matter(spec: GroupSpec, members: Iterable[MemberSpec], topics: Iterable[str]) -> RackView:

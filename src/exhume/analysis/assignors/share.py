@@ -209,13 +209,15 @@ class _Shares(Generic[Key]):
         # A set of members that shrinks keeps its capacity.
         sizes = {partition: len(members) for partition, members in self._by_partition.items()}
         for position, partitions in self._by_member.items():
-            for partition in hash_order(partitions, self.hash_of):
+            surplus = len(partitions) > self._due.get(position, 0)
+            for partition in hash_order(partitions, self.hash_of) if surplus else ():
                 if len(partitions) <= self._due.get(position, 0):
                     break
                 del partitions[partition]
                 del self._by_partition[partition][position]
         for partition, members in self._by_partition.items():
-            for position in hash_order(members, number_hash, grown_capacity(sizes[partition])):
+            surplus = len(members) > self._sharing
+            for position in hash_order(members, number_hash, grown_capacity(sizes[partition])) if surplus else ():
                 if len(members) <= self._sharing:
                     break
                 del members[position]
