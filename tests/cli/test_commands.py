@@ -61,7 +61,8 @@ STATE_COLUMNS = {
 }
 FINDINGS = (
     "code, severity, confidence, replica, offsets_partition, path, byte_position, size_bytes, group, member_id, topic, partition, "
-    "first_record_offset, last_record_offset, first_timestamp_ms, last_timestamp_ms, sentence, not_excluded, remedy, evidence"
+    "first_record_offset, last_record_offset, first_timestamp_ms, last_timestamp_ms, sentence, not_excluded, "
+    "remedy, remedy_commands, evidence"
 )
 
 
