@@ -8,6 +8,9 @@ PYTHON ?= python3
 PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 # The tests that `make test` leaves to `make test-all`.
 LEFT_OUT := spark or broker or slow or corpus or browser
+# `make test-all` takes a third of the parameters of each long sweep, the next third on the next day, and half of the random examples.
+SHARE ?= $(shell expr $$(date +%s) / 86400 % 3)/3
+EXAMPLES ?= 0.5
 # The Kafka releases that `make jars` fetches: those whose brokers and tools the tests start.
 RELEASES ?= 4.4.0 4.3.0 4.0.0 3.9.1 2.8.2 1.1.1 0.10.2.2
 # The Pythons that `make wheel` tries the wheel with.
@@ -30,10 +33,10 @@ GET_CHROMIUM := Debian: apt-get install chromium. Elsewhere: any Chromium or Chr
 GET_JAVA := Debian, Ubuntu: apt-get install openjdk-17-jre-headless. macOS: brew install openjdk@17
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check docs bench fuzz jars wheel lock clean python-is-there
+.PHONY: help demo test test-all test-sweeps check docs bench fuzz jars wheel lock clean python-is-there
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.package ## install, and reconstruct a real broker's log that comes with exhume
 	@$(BIN)/exhume demo
@@ -41,14 +44,17 @@ demo: $(VENV)/.package ## install, and reconstruct a real broker's log that come
 test: $(VENV)/.test ## run the tests that need nothing but Python, in a few minutes
 	EXHUME_EXAMPLES=$${EXHUME_EXAMPLES:-0.25} $(BIN)/pytest -m "not ($(LEFT_OUT))" $(PYTEST_ARGS)
 
-test-all: $(VENV)/.test ## run all tests; those on Spark need Java 17, those that start real brokers `make jars` too, those of the report Chromium
+test-all: $(VENV)/.test ## run the tests as CI does; those on Spark need Java 17, those that start real brokers `make jars` too, those of the report Chromium
 	@java -version 2>&1 | grep -Eq 'version "(1[7-9]|[2-9][0-9])' \
 	  || echo "Java 17 or later is missing: tests on Spark and those that start real brokers are skipped. $(GET_JAVA)"
 	@command -v chromium chromium-browser google-chrome > /dev/null || test -n "$$EXHUME_CHROMIUM" \
 	  || echo "Chromium is missing: tests of the report in a browser are skipped. $(GET_CHROMIUM)"
 	@missing=; for release in $(RELEASES); do test -e "$(JARS)/$$release/.done" || missing="$$missing $$release"; done; \
 	  test -z "$$missing" || echo "Not in $(JARS), so that tests that start them are skipped: Kafka$$missing. Get them with: make jars"
-	$(BIN)/pytest $(PYTEST_ARGS)
+	$(if $(SHARE),EXHUME_SHARE=$(SHARE)) EXHUME_EXAMPLES=$${EXHUME_EXAMPLES:-$(EXAMPLES)} $(BIN)/pytest $(PYTEST_ARGS)
+
+test-sweeps: ## as test-all, with every parameter of each long sweep and all random examples: an hour
+	$(MAKE) test-all SHARE= EXAMPLES=1
 
 check: $(VENV)/.test $(VENV)/.lint ## formatting, lint, types, import contracts
 	$(BIN)/ruff format --check .

@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import sys
+import zlib
 from collections import Counter
 from collections.abc import Generator, Iterator
 from typing import Any
@@ -18,6 +19,8 @@ from tests.compared import Compared
 
 _PR_SET_THP_DISABLE = 41
 _COMPARED = pytest.StashKey[Compared]()
+#: The share of the parameters of long sweeps that this run takes, such as 2/3. Without it, all of them.
+_SHARE = os.environ.get("EXHUME_SHARE")
 #: Worker -> its peak memory in bytes.
 _PEAKS = pytest.StashKey[dict[str, int]]()
 
@@ -50,9 +53,10 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, None, None]:
     """Mark parameters as slow before `-m` selects tests, and put files with long tests first: otherwise one runs alone at the end."""
     _mark_slow_parameters(items)
+    _take_share(config, items)
     yield
     is_long = {item.path for item in items if any(item.get_closest_marker(name) for name in ("spark", "broker", "slow"))}
     items.sort(key=lambda item: item.path not in is_long)
@@ -68,6 +72,27 @@ def _mark_slow_parameters(items: list[pytest.Item]) -> None:
             if seen[test] % marker.args[0]:
                 item.add_marker(pytest.mark.slow)
             seen[test] += 1
+
+
+def _take_share(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out slow parameters that are not in the share of $EXHUME_SHARE, such as 2/3. Tests begin with different shares."""
+    if _SHARE is None:
+        return
+    number, count = map(int, _SHARE.split("/"))
+    seen: Counter[str] = Counter()
+    left_out = []
+    for item in items:
+        if item.get_closest_marker("slow") is not None and hasattr(item, "callspec"):
+            test = item.nodeid.partition("[")[0]
+            if (seen[test] + zlib.crc32(test.encode()) - number) % count:
+                left_out.append(item)
+            seen[test] += 1
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in set(left_out)]
+
+
+def pytest_report_header() -> str | None:
+    return None if _SHARE is None else f"share {_SHARE} of the parameters of long sweeps; EXHUME_SHARE={_SHARE} repeats it"
 
 
 @pytest.fixture

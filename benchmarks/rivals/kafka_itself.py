@@ -9,7 +9,7 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -49,10 +49,16 @@ class _AsShipped(Kafka):
 
     __slots__ = ()
 
-    def command(self, main: str, *arguments: str | Path, properties: Mapping[str, str | Path] | None = None) -> list[str]:
+    @property
+    def class_archive(self) -> None:
+        """Kafka ships none."""
+
+    def command(
+        self, main: str, *arguments: str | Path, properties: Mapping[str, str | Path] | None = None, options: Sequence[str] = ()
+    ) -> list[str]:
         settings = [f"-D{name}={value}" for name, value in (properties or {}).items()]
         heap = _BROKER_HEAP if main == BROKER_MAIN else _TOOL_HEAP
-        return [self.java, *heap, *_SCRIPT_FLAGS, *settings, "-cp", f"{self.jars}/*", main, *map(str, arguments)]
+        return [self.java, *heap, *_SCRIPT_FLAGS, *options, *settings, "-cp", f"{self.jars}/*", main, *map(str, arguments)]
 
 
 def find(release: str) -> Kafka:

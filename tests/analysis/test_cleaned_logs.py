@@ -23,6 +23,7 @@ def test_no_grade_promises_more_than_the_log_before_compaction_confirms(seed: in
             compared[f"group at a moment: {grade}", "the log before compaction"] += count
 
 
+@pytest.mark.one_of(5)
 @pytest.mark.parametrize(("release", "offsets_partition"), [("0.10.2.2", 0), ("0.10.2.2", 1), ("2.8.2", 0), ("2.8.2", 1), ("4.3.0", 0)])
 def test_no_grade_promises_more_than_the_segments_that_a_real_cleaner_replaced(
     release: str, offsets_partition: int, tmp_path: Path, compared: Compared

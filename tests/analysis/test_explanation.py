@@ -64,6 +64,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize("data", REPLICAS)
 def test_every_sentence_about_a_real_group_rests_on_records_that_are_there(data: Path) -> None:
     with exhume.open(data) as topic:
@@ -85,6 +86,7 @@ def test_every_sentence_about_a_real_group_rests_on_records_that_are_there(data:
 _TOLD_ELSEWHERE = {"IC-04", "IC-36", "load_aborted"}
 
 
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize("data", REPLICAS[::4])
 def test_a_page_has_every_finding_about_its_group(data: Path) -> None:
     with exhume.open(data) as topic:

@@ -93,8 +93,8 @@ def test_loads_in_columns_come_to_the_same_for_every_release() -> None:
     assert fast.verified_segments
 
 
-@pytest.mark.one_of(3)
-@pytest.mark.parametrize("turn", range(3))
+@pytest.mark.slow
+@pytest.mark.parametrize("turn", range(6))
 def test_releases_that_share_a_load_have_the_same_one(turn: int, monkeypatch: pytest.MonkeyPatch) -> None:
     loads = 0
 
@@ -103,7 +103,7 @@ def test_releases_that_share_a_load_have_the_same_one(turn: int, monkeypatch: py
         loads += 1
         return load(profile)
 
-    for data in corpus.data_directories(share=0)[turn::3]:
+    for data in corpus.data_directories(share=0)[turn::6]:
         with discover([data]) as evidence:
             directories, releases = evidence.log_directories, newest_of_each_line()
             shared = given_up(directories, releases, fast=CompiledLoad()), check_loads(directories, releases, fast=CompiledLoad())

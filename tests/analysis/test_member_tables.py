@@ -104,6 +104,7 @@ def test_so_it_is_of_a_log_of_many_groups(tmp_path: Path) -> None:
         _check(key, value, member_table)
 
 
+@pytest.mark.slow
 def test_so_it_is_where_hardly_anything_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(member_tables, "_MAX_CACHED", 10)
 

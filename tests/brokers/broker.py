@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
 import shutil
 import socket
@@ -24,14 +25,17 @@ log4j.appender.out=org.apache.log4j.ConsoleAppender
 log4j.appender.out.layout=org.apache.log4j.PatternLayout
 log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
 """
+_MAIN = "kafka.Kafka"
 _TOPIC_ID = "partition.metadata"
 
 
 class _JavaProcess:
     """A process that a test starts. Its prints are added to `output`. It is stopped by its process id, by force after some time."""
 
-    def __init__(self, command: Sequence[str], output: Path) -> None:
+    def __init__(self, command: Sequence[str], output: Path, *, unfinished: Path | None = None) -> None:
         self.output = output
+        #: A file that Java writes when it stops. It then loses its last suffix.
+        self._unfinished = unfinished
         with output.open("ab") as file:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT)
 
@@ -61,6 +65,8 @@ class _JavaProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        if self._unfinished is not None and self._unfinished.exists():
+            self._unfinished.rename(self._unfinished.with_suffix(""))
 
     def _said(self) -> str:
         return f"{self.output}:\n{tail(self.output.read_text(encoding='utf-8', errors='replace'))}"
@@ -138,7 +144,7 @@ class Broker:
 
     def _start_process(self, port: int) -> None:
         self.output.unlink(missing_ok=True)
-        self._broker = self._start("kafka.Kafka", self._settings, output=self.output)
+        self._broker = self._start(_MAIN, self._settings, output=self.output)
         self.wait_until(lambda: _is_open(port), f"opening the port {port}")
 
     @property
@@ -260,7 +266,14 @@ class Broker:
             "zookeeper.jmx.log4j.disable": "true",
             "kafka.logs.dir": self._directory,
         }
-        return _JavaProcess(self.kafka.command(main, settings, properties=properties), output)
+        archive = self.kafka.class_archive if main == _MAIN else None
+        options, unfinished = [], None
+        if archive is not None and archive.exists():
+            options = [f"-XX:SharedArchiveFile={archive}"]
+        elif archive is not None and os.access(archive.parent, os.W_OK):
+            unfinished = archive.with_name(f"{archive.name}.{uuid.uuid4().hex}")
+            options = [f"-XX:ArchiveClassesAtExit={unfinished}"]
+        return _JavaProcess(self.kafka.command(main, settings, properties=properties, options=options), output, unfinished=unfinished)
 
     def _write(self, name: str, settings: Mapping[str, object]) -> Path:
         path = self._directory / name

@@ -53,6 +53,7 @@ def test_bash_completes_with_the_script(ask: Ask, tmp_path: Path) -> None:
     assert done.stdout.strip() == "timeline"
 
 
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("shell", ASKED)
 @pytest.mark.parametrize(
     ("words", "expected"),

@@ -33,7 +33,7 @@ def compiled_batches(monkeypatch: pytest.MonkeyPatch) -> CompiledBatches:
     return CompiledBatches(monkeypatch)
 
 
-@pytest.mark.parametrize("share", corpus.SHARES[::4])
+@pytest.mark.parametrize("share", corpus.SHARES)
 def test_every_bundled_log(share: int, compiled_batches: CompiledBatches, compared: Compared) -> None:
     for turn, directory in enumerate(corpus.data_directories(share=share), share):
         assert_same_tables(directory, threads=[THREADS[turn % len(THREADS)]])

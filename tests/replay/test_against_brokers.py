@@ -34,7 +34,7 @@ AFTER_EXPIRY = replays.expiry_answers()
 whole_corpus = pytest.mark.skipif(corpus.WHOLE is None, reason="EXHUME_CORPUS does not name a larger set of logs")
 
 
-@pytest.mark.one_of(3)
+@pytest.mark.one_of(9)
 @pytest.mark.parametrize(("release", "coordinator"), RELEASES, ids=lambda part: part)
 def test_state_is_what_brokers_of_the_release_said(release: str, coordinator: Coordinator, compared: Compared) -> None:
     total = _compare_loads(release, coordinator, corpus.BUNDLED)
@@ -253,6 +253,7 @@ def assert_page_is_current(name: str, root: Path) -> None:
     assert fidelity.with_block(page, name, fidelity.block(root)) == page, "run python tools/measure_fidelity.py"
 
 
+@pytest.mark.slow
 def test_generations_failed_loads_and_restarts_are_among_what_is_compared() -> None:
     measured = fidelity.measured_loads()
 

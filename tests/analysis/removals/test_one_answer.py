@@ -98,7 +98,7 @@ def _modes(case: corpus.Case) -> list[Inputs]:
     return [known, Inputs()] if known != Inputs() else [known]
 
 
-@pytest.mark.parametrize("case", corpus.sweep(CASES, one_of=2))
+@pytest.mark.parametrize("case", corpus.sweep(CASES, one_of=6))
 def test_what_why_takes_its_answers_from_is_what_detectors_report(case: corpus.Case) -> None:
     for directory in case.data_directories.values():
         with discover([directory]) as evidence:
@@ -171,7 +171,7 @@ def _given(command: str) -> Inputs:
     return Inputs(retention_ms=None if match is None else parse_duration(match[1]))
 
 
-@pytest.mark.one_of(4)
+@pytest.mark.one_of(12)
 @pytest.mark.parametrize("code", incidents.INCIDENTS)
 def test_of_every_incident(code: str, tmp_path: Path) -> None:
     count = 0
@@ -193,7 +193,7 @@ def test_of_every_scenario(name: str, tmp_path: Path) -> None:
         assert count or name not in SCENARIOS_WITH_REMOVALS
 
 
-@pytest.mark.parametrize("case", corpus.sweep(case for case in CASES if not case.is_random))
+@pytest.mark.parametrize("case", corpus.sweep((case for case in CASES if not case.is_random), one_of=24))
 def test_of_some_groups_of_every_story(case: corpus.Case) -> None:
     for directory in case.data_directories.values():
         for inputs in _modes(case):

@@ -179,7 +179,7 @@ def test_every_codec_and_moments(codec: int, tmp_path: Path, compiled: CompiledL
     assert compiled.count > 10
 
 
-@pytest.mark.parametrize("share", corpus.SHARES[::2])
+@pytest.mark.parametrize("share", corpus.SHARES)
 def test_histories_of_bundled_stories(share: int, compared: Compared) -> None:
     count = 0
     for number, directory in enumerate(corpus.data_directories(share=share), share):

@@ -96,6 +96,7 @@ def times_of(partition: PartitionDirectory, count: int) -> list[int]:
     return sorted({times[0] - 1, *times[:: max(1, len(times) // count)], times[-1]})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("most_bytes", "turn"), [(300, 0), (100_000, 1)])
 def test_bundled_logs_load_from_their_parts(most_bytes: int, turn: int, compared: Compared) -> None:
     count = 0
