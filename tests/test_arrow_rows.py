@@ -7,7 +7,7 @@ from typing import Literal, TypedDict
 import pyarrow as pa
 import pytest
 
-from exhume.arrow_rows import Int8, Int16, Int32, Json, OfLog, UInt32, column, schema_of, table_of
+from exhume.arrow_rows import BATCH_BYTES, BATCH_ROWS, Int8, Int16, Int32, Json, OfLog, UInt32, batches_of, column, schema_of, table_of
 
 MOST = 2**63 - 1
 
@@ -19,6 +19,19 @@ def test_a_difference_that_does_not_fit_becomes_the_nearest_number_that_does() -
 def test_a_number_that_a_narrower_type_does_not_hold_is_a_mistake() -> None:
     with pytest.raises((pa.ArrowInvalid, OverflowError)):
         column(pa.int32(), [2**40])
+
+
+def test_batches_end_at_their_most_rows_or_their_most_bytes() -> None:
+    schema = pa.schema([("text", pa.string()), ("number", pa.int64())])
+    long = [{"text": "x" * 1_000_000, "number": number} for number in range(20)]
+    short = [{"text": "x", "number": number} for number in range(BATCH_ROWS + 1)]
+
+    batches = [*batches_of(schema, iter(long))]
+
+    assert [batch.num_rows for batch in batches] == [9, 9, 2]
+    assert all(batch.nbytes < BATCH_BYTES + 1_100_000 for batch in batches)
+    assert pa.Table.from_batches(batches)["number"].to_pylist() == [*range(20)]
+    assert [batch.num_rows for batch in batches_of(schema, short)] == [BATCH_ROWS, 1]
 
 
 class Endpoint(TypedDict):

@@ -22,8 +22,9 @@ import pyarrow as pa
 
 from exhume.int64 import LARGEST_INT64, LEAST_INT64
 
-#: Rows of one record batch: limits the memory of all streams.
+#: Rows of one record batch, and the bytes of its texts: they limit the memory of all streams.
 BATCH_ROWS = 8192
+BATCH_BYTES = 8 << 20
 
 #: The log of a row: (replica, offsets partition), the first two columns of most tables.
 Origin = tuple[str | None, int | None]
@@ -103,12 +104,14 @@ def column(data_type: pa.DataType, values: Sequence[Any]) -> pa.Array:
 
 
 def batches_of(schema: pa.Schema, rows: Iterable[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
-    """These rows as record batches of at most `BATCH_ROWS` rows, none of them empty."""
+    """These rows as record batches, none of them empty: of `BATCH_ROWS` rows, or fewer where texts and bytes reach `BATCH_BYTES`."""
     pending: list[Mapping[str, Any]] = []
+    size = 0
     for row in rows:
         pending.append(row)
-        if len(pending) >= BATCH_ROWS:
+        size += sum(len(value) for value in row.values() if isinstance(value, (str, bytes)))
+        if len(pending) >= BATCH_ROWS or size >= BATCH_BYTES:
             yield batch_of(schema, pending)
-            pending = []
+            pending, size = [], 0
     if pending:
         yield batch_of(schema, pending)

@@ -10,6 +10,7 @@ from functools import cache
 
 import pyarrow as pa
 
+from exhume.arrow_rows import BATCH_BYTES
 from exhume.findings import SCHEMA as FINDINGS
 from exhume.replay.state_tables import SCHEMAS
 
@@ -48,7 +49,8 @@ def wide_schema() -> pa.Schema:
 def wide_batches(unit: int, moment: int, name: str, table: pa.Table) -> Iterator[pa.RecordBatch]:
     """The rows of a table as such rows."""
     schema = wide_schema()
-    for batch in table.cast(plain_schema(TABLES[name])).to_batches(max_chunksize=_ROWS):
+    most_rows = max(1, min(_ROWS, table.num_rows * BATCH_BYTES // max(1, table.nbytes)))
+    for batch in table.cast(plain_schema(TABLES[name])).to_batches(max_chunksize=most_rows):
         count = batch.num_rows
         if not count:
             continue
