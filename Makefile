@@ -42,7 +42,7 @@ demo: $(VENV)/.package ## install, and reconstruct a real broker's log that come
 	@$(BIN)/exhume demo
 
 test: $(VENV)/.test ## run the tests that need nothing but Python, in a few minutes
-	EXHUME_EXAMPLES=$${EXHUME_EXAMPLES:-0.25} $(BIN)/pytest -m "not ($(LEFT_OUT))" $(PYTEST_ARGS)
+	EXHUME_EXAMPLES=$${EXHUME_EXAMPLES:-0.1} $(BIN)/pytest -m "not ($(LEFT_OUT))" $(PYTEST_ARGS)
 
 test-all: $(VENV)/.test ## run the tests as CI does; those on Spark need Java 17, those that start real brokers `make jars` too, those of the report Chromium
 	@java -version 2>&1 | grep -Eq 'version "(1[7-9]|[2-9][0-9])' \

@@ -64,7 +64,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-@pytest.mark.one_of(4)
+@pytest.mark.one_of(12)
 @pytest.mark.parametrize("data", REPLICAS)
 def test_every_sentence_about_a_real_group_rests_on_records_that_are_there(data: Path) -> None:
     with exhume.open(data) as topic:

@@ -79,6 +79,7 @@ REAL_LOGS = [
 ]
 
 
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize("place", REAL_LOGS, ids=lambda place: place.parent.name)
 def test_of_real_logs_every_byte_of_key_and_value_has_one_field_at_its_place_in_the_file(place: Path) -> None:
     rows = rows_of(place)

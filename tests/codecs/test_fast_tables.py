@@ -33,7 +33,8 @@ def compiled_batches(monkeypatch: pytest.MonkeyPatch) -> CompiledBatches:
     return CompiledBatches(monkeypatch)
 
 
-@pytest.mark.parametrize("share", corpus.SHARES)
+@pytest.mark.slow
+@pytest.mark.parametrize("share", range(8))
 def test_every_bundled_log(share: int, compiled_batches: CompiledBatches, compared: Compared) -> None:
     for turn, directory in enumerate(corpus.data_directories(share=share), share):
         assert_same_tables(directory, threads=[THREADS[turn % len(THREADS)]])

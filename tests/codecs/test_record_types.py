@@ -406,6 +406,7 @@ def test_every_control_record_survives_a_round_trip(row: Any) -> None:
 # --- Every record of the bundled logs
 
 
+@pytest.mark.slow
 def test_every_record_of_real_logs_is_written_again_byte_for_byte(compared: Compared) -> None:
     again = 0
     for case in corpus.cases():

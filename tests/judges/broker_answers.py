@@ -85,7 +85,7 @@ def read_answers(answer: Mapping[str, Any], label: str, story: str, scenario: Ma
         story: the name of the directory of its story, such as `3.9.1-expiry-scala`.
         scenario: the story itself: number of offsets partitions, topic ids.
     """
-    kind, _, rest = label.partition("-")
+    kind = label.partition("-")[0]
     release = answer.get("version") or answer["release"]
     version = release_numbers(release)
     probes = answer.get("probe", {})
@@ -96,7 +96,7 @@ def read_answers(answer: Mapping[str, Any], label: str, story: str, scenario: Ma
     return Expectation(
         label=label,
         release=release,
-        coordinator=_coordinator(answer, kind, rest, story),
+        coordinator=coordinator_of(answer, label, story),
         kind=cast("Kind", kind),
         offsets_partition_count=scenario["partitions"],
         groups=groups,
@@ -113,7 +113,9 @@ def read_answers(answer: Mapping[str, Any], label: str, story: str, scenario: Ma
     )
 
 
-def _coordinator(answer: Mapping[str, Any], kind: str, rest: str, story: str) -> Coordinator:
+def coordinator_of(answer: Mapping[str, Any], label: str, story: str) -> Coordinator:
+    """The coordinator that answered; arguments as of `read_answers`."""
+    rest = label.partition("-")[2]
     named = answer.get("coordinator")
     if named:
         return "java" if named == "new" else "classic"

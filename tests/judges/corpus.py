@@ -28,7 +28,7 @@ import pytest
 
 from tests import bundled
 
-from .broker_answers import Coordinator, Expectation, read_answers, read_json
+from .broker_answers import Coordinator, Expectation, coordinator_of, read_answers, read_json
 from .kafka_dump import DumpedSegment, read_dump
 
 BUNDLED = bundled.unpacked()
@@ -130,17 +130,31 @@ class AnswerFile:
         named = re.search(r"\d+(\.\d+)+", self.label)
         return named[0] if named else str(self.case.scenario["release"])
 
+    @property
+    def kind(self) -> str:
+        """The kind of `Expectation`."""
+        return self.label.partition("-")[0]
+
+    @cached_property
+    def coordinator(self) -> Coordinator:
+        """The coordinator that answered."""
+        return coordinator_of(self._content(), self.label, self.case.directory.name)
+
     @cached_property
     def expectation(self) -> Expectation:
-        """The answers, read."""
-        content = _read_bundle(self.path)
-        return read_answers(content.get(self.label, content), self.label, self.case.directory.name, self.case.scenario)
+        """The answers, read: memory that stays."""
+        return read_answers(self._content(), self.label, self.case.directory.name, self.case.scenario)
 
     @property
     def is_after_expiry(self) -> bool:
         """True where an expiry pass ran before the questions: the answers are not those of the log alone."""
         is_expiry_fact = self.case.scenario.get("kind") == "expiry"
-        return self.expectation.kind == "expired" or (is_expiry_fact and bool(self.expectation.appended))
+        return self.kind == "expired" or (is_expiry_fact and bool(self._content().get("appended")))
+
+    def _content(self) -> dict[str, Any]:
+        bundle = _read_bundle(self.path)
+        content: dict[str, Any] = bundle.get(self.label, bundle)
+        return content
 
 
 @dataclass(frozen=True)
@@ -174,7 +188,7 @@ def answer_files(
     for case in cases(root):
         if where(case):
             for file in case.answers():
-                if file.release == release and coordinator in (None, file.expectation.coordinator):
+                if file.release == release and coordinator in (None, file.coordinator):
                     yield file
 
 

@@ -45,7 +45,7 @@ UNTRUSTWORTHY = frozenset(
 def answers(root: Path = corpus.BUNDLED) -> list[corpus.AnswerFile]:
     """Every answer of a broker that loaded a log of this root, trusted or not."""
     found = (answer for case in corpus.cases(root) for answer in case.answers())
-    return [answer for answer in found if answer.data.is_dir() and answer.expectation.kind != "before"]
+    return [answer for answer in found if answer.data.is_dir() and answer.kind != "before"]
 
 
 def load_answers(root: Path = corpus.BUNDLED) -> list[corpus.AnswerFile]:
@@ -55,7 +55,7 @@ def load_answers(root: Path = corpus.BUNDLED) -> list[corpus.AnswerFile]:
 
 def expiry_answers(root: Path = corpus.BUNDLED) -> list[corpus.AnswerFile]:
     """What brokers said when their expiry passes had run; of some of these logs there was nothing to expire."""
-    return [answer for answer in answers(root) if answer.expectation.kind == "expired" or answer.case.scenario.get("kind") == "expiry"]
+    return [answer for answer in answers(root) if answer.kind == "expired" or answer.case.scenario.get("kind") == "expiry"]
 
 
 def asked(release: str, coordinator: Coordinator) -> str:
@@ -68,7 +68,7 @@ def loaded_tables(answer: corpus.AnswerFile, loaded_with: str | None = None) -> 
     buffer_bytes = re.search(r"-buffer-(\d+)", answer.label)
     inputs = LoadInputs(load_buffer_bytes=int(buffer_bytes[1])) if buffer_bytes else None
     stop: Stop = "clean" if answer.case.is_clean_stop else "unclean"
-    release = loaded_with or asked(answer.release, answer.expectation.coordinator)
+    release = loaded_with or asked(answer.release, answer.coordinator)
     with tempfile.TemporaryDirectory() as scratch, exhume.open(answer.data) as topic:
         topics = Path(scratch) / "topics.csv"
         names = (f"{topic},{topic_id},\n" for topic, topic_id in answer.case.topic_ids.items())
@@ -112,7 +112,7 @@ class AfterPasses:
 @cache
 def after_passes(answer: corpus.AnswerFile) -> AfterPasses:
     """Load the log, and run passes with the retention and the clock of the broker that answered."""
-    profile = profile_for(asked(answer.release, answer.expectation.coordinator))
+    profile = profile_for(asked(answer.release, answer.coordinator))
     content = read_json(answer.path)
     content = content.get(answer.label, content)
     retention_minutes = content.get("retention_minutes") or answer.case.scenario["config"]["offsets.retention.minutes"]
@@ -146,4 +146,4 @@ def compare_after_expiry(answer: corpus.AnswerFile) -> Comparison:
 
 def of_release(found: list[corpus.AnswerFile], release: str, coordinator: Coordinator) -> Iterator[corpus.AnswerFile]:
     """Those of these answers that one release gave."""
-    return (answer for answer in found if (answer.release, answer.expectation.coordinator) == (release, coordinator))
+    return (answer for answer in found if (answer.release, answer.coordinator) == (release, coordinator))

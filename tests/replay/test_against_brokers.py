@@ -26,7 +26,7 @@ _MODERN = {
 }
 
 RELEASES = sorted(
-    {(answer.release, answer.expectation.coordinator) for answer in replays.answers()},
+    {(answer.release, answer.coordinator) for answer in replays.answers()},
     key=lambda pair: (release_numbers(pair[0]), pair[1]),
 )
 AFTER_EXPIRY = replays.expiry_answers()
@@ -75,13 +75,13 @@ def test_passes_leave_what_they_left_at_a_broker(answer: corpus.AnswerFile, comp
 
     assert not comparison.differences, "\n".join(comparison.differences[:20])
     assert comparison.counts["groups", "classic"] or answer.case.is_fact
-    with_what = f"expiry {answer.release} {answer.expectation.coordinator}"
+    with_what = f"expiry {answer.release} {answer.coordinator}"
     _tell(comparison, with_what, compared)
     compared["tombstones", with_what] += replays.after_passes(answer).tombstone_count
 
 
 def test_every_release_that_was_asked_after_expiry_is_compared() -> None:
-    asked = {(answer.release, answer.expectation.coordinator) for answer in AFTER_EXPIRY}
+    asked = {(answer.release, answer.coordinator) for answer in AFTER_EXPIRY}
 
     assert len(asked) >= 14
     assert {("0.11.0.3", "classic"), ("2.1.1", "classic"), ("3.7.2", "java"), ("4.0.0", "java"), ("4.3.0", "java")} <= asked
@@ -117,7 +117,7 @@ def assert_every_answer_is_compared(root: Path) -> None:
 
     assert {answer.id for answer in replays.answers(root)} - compared == replays.UNTRUSTWORTHY
     # Answers about a log that lies nowhere would be passed over.
-    asked = {answer.id for case in corpus.cases(root) for answer in case.answers() if answer.expectation.kind != "before"}
+    asked = {answer.id for case in corpus.cases(root) for answer in case.answers() if answer.kind != "before"}
     assert asked == {answer.id for answer in replays.answers(root)}
 
 

@@ -102,6 +102,7 @@ CUT_LOGS = [
 ]
 
 
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize(("name", "releases"), CUT_LOGS)
 def test_the_state_at_every_record_offset_is_that_of_a_log_cut_off_there(name: str, releases: tuple[str, ...], tmp_path: Path) -> None:
     for partition in small_partitions(corpus.BUNDLED / name / "data"):

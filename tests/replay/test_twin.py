@@ -263,6 +263,7 @@ def assert_every_moment(found: FoundLog, profiles: Iterable[BrokerProfile]) -> i
     return states
 
 
+@pytest.mark.slow
 def test_the_state_at_every_record_offset_of_the_small_logs_is_that_of_the_twin() -> None:
     """The smallest ones for a release of each kind, those of up to twenty records for one kind in turn."""
     kinds = cycle(KINDS)

@@ -62,7 +62,7 @@ def _folded(content: bytes, *, chosen: bool) -> tuple[int, ...]:
     )
 
 
-@pytest.mark.one_of(4)
+@pytest.mark.one_of(12)
 @pytest.mark.parametrize("topic", _TOPICS)
 @pytest.mark.parametrize("version", [0, 1, 3])
 def test_damage_is_seen_in_what_is_passed_over(topic: str, version: int, tmp_path: Path) -> None:
