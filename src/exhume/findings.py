@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Literal, get_args
 
 import pyarrow as pa
 
 from exhume.arrow_rows import table_of
-from exhume.data_classes import dataclass
 from exhume.notebook import html_table
 
 Severity = Literal["info", "warn", "incident"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -13,7 +13,6 @@ from exhume.codecs.embedded.consumer import NO_GENERATION
 from exhume.codecs.group_metadata_split import decode_member, split_group_metadata
 from exhume.codecs.layout import Fields
 from exhume.codecs.record_types import decode_record
-from exhume.data_classes import dataclass
 from exhume.errors import DecodeError
 
 _MAX_CACHED_BYTES = 4096

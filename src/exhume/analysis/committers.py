@@ -9,12 +9,11 @@ producer may leave out its membership.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from exhume.analysis.member_changes import was_recreated
 from exhume.analysis.memberships import Member, Membership, TopicPartition
-from exhume.data_classes import dataclass
 
 _Row = dict[str, Any]
 

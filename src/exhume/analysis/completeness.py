@@ -28,6 +28,7 @@ of the cleaner does not: a replica may have copied its gaps from a leader whose 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import pyarrow as pa
@@ -37,7 +38,6 @@ from exhume.analysis.log_gaps import LogGaps
 from exhume.analysis.past_records import LaterRecords
 from exhume.arrow_rows import OfLog, Origin, schema_of
 from exhume.codecs.log_directory import PartitionDirectory
-from exhume.data_classes import dataclass
 from exhume.findings import Finding
 from exhume.replay.state import CoordinatorState
 from exhume.replay.state_tables import LoadRow

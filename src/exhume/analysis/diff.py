@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, TypedDict
 
 import numpy as np
@@ -12,7 +13,6 @@ import pyarrow.compute as pc
 
 from exhume.arrow_rows import Int32, Json, schema_of
 from exhume.codecs.json_values import to_json
-from exhume.data_classes import dataclass
 from exhume.replay.state import CoordinatorState
 from exhume.replay.state_tables import SCHEMAS
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 
 import pyarrow as pa
 
 from exhume.arrow_rows import Int16, Int32, OfLog, of_log, schema_of, table_of
 from exhume.codecs.record_types import RECORD_TYPES
-from exhume.data_classes import dataclass
 from exhume.findings import Finding
 from exhume.moments import show_time
 from exhume.replay.expiry import Due, Tombstone, due_groups, due_offsets, expire

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -16,7 +16,6 @@ from exhume.arrow_rows import Origin, table_of
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.log_pass import LogCollector, collect
 from exhume.codecs.segment_reader import SegmentReader
-from exhume.data_classes import dataclass
 from exhume.replay.moment import Moment
 from exhume.replay.state import CoordinatorState
 from exhume.replay.state_tables import LoadRow, OffsetRow

@@ -9,7 +9,7 @@ Only the latest state of each group is in memory, and nothing of the log.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -31,7 +31,6 @@ from exhume.codecs.record_types import (
     numbers,
     role_of,
 )
-from exhume.data_classes import dataclass
 from exhume.replay.topic_names import TopicNames, tells_topic_names
 
 _COLUMNS = ("replica", "offsets_partition", "path", "byte_position", "record_offset", "timestamp_ms", "key", "value")

@@ -10,7 +10,7 @@ counted, so the number is a lower bound. (Source: Cleaner, LogCleanerManager.cle
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Literal, TypedDict
 
@@ -22,7 +22,6 @@ from exhume.analysis.growth_tally import NO_TIME, Tally, measures, reach_of, sum
 from exhume.arrow_rows import OfLog, Origin, of_log, schema_of, table_of
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.record_types import decode_record
-from exhume.data_classes import dataclass
 
 GrowthBy = Literal["group", "topic", "type", "hour"]
 

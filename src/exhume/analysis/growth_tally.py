@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exhume.codecs.log_directory import PartitionDirectory
-from exhume.data_classes import dataclass
 from exhume.durations import HOUR_MS
 
 #: The time of a record without one.

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum, auto
 from functools import cache, partial
 from typing import Any
@@ -34,7 +34,6 @@ from exhume.codecs.json_values import to_json
 from exhume.codecs.record_types import OFFSET_COMMIT, OFFSET_COMMIT_TYPES, Decoded, decode_record
 from exhume.codecs.records import Record
 from exhume.codecs.segment_reader import SegmentBatch
-from exhume.data_classes import dataclass
 from exhume.errors import RequestError, near_by
 from exhume.replay.state import CoordinatorState
 from exhume.replay.topic_names import TopicNames

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -27,7 +27,6 @@ from exhume.codecs.record_types import decode_control_record, decode_record
 from exhume.codecs.schemas import InFile
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.codecs.segment_spans import SegmentSpan, segment_rows
-from exhume.data_classes import dataclass
 from exhume.findings import Finding, Findings
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypedDict
 
 import numpy as np
@@ -13,7 +13,6 @@ from exhume.analysis.number_columns import RowGroups
 from exhume.arrow_rows import Int32, OfLog, Origin, of_log, schema_of, table_of
 from exhume.codecs.columns.arrow import flags
 from exhume.codecs.log_directory import LogDirectory, PartitionDirectory
-from exhume.data_classes import dataclass
 from exhume.replay.broker_log import Stop
 from exhume.replay.load_problems import LoadProblem
 from exhume.replay.local import load_partitions, load_state, state_of_loads

@@ -10,6 +10,7 @@ Batch headers have record counts. The readers decode few batches: the last batch
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
@@ -24,7 +25,6 @@ from exhume.codecs.log_pass import LogCollector, collect
 from exhume.codecs.records import Record
 from exhume.codecs.salvage import Hole
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
-from exhume.data_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True)

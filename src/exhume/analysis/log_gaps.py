@@ -6,7 +6,7 @@ The reader decodes every batch: the header of a compacted batch does not show wh
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -20,7 +20,6 @@ from exhume.codecs.kernels import records as fields
 from exhume.codecs.kernels import scan
 from exhume.codecs.log_pass import LogCollector
 from exhume.codecs.salvage import Hole
-from exhume.data_classes import dataclass
 
 #: compaction: in a sound batch, or below the cleaner checkpoint; deletion: below the log start offset; damage: in damaged bytes or directly
 #: before them; unknown: the cleaner of another replica may have removed the records, or a segment is missing.

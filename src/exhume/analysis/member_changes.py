@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from exhume.analysis.memberships import Member, MemberName, Membership, TopicPartition
-from exhume.data_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ exist once. `ClassicMembers` makes a member when a caller takes it.
 from __future__ import annotations
 
 from collections.abc import Hashable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -20,7 +20,6 @@ import pyarrow.compute as pc
 from exhume.analysis.classic_members import Assignment, Subscription, member_of, read_assignment, read_subscription
 from exhume.analysis.memberships import Member, MemberName
 from exhume.codecs.columns.payloads import PayloadNumbers, Protocol
-from exhume.data_classes import dataclass
 
 _HEADER = ("protocol_type", "generation", "protocol", "leader", "current_state_timestamp_ms")
 _Numbers = npt.NDArray[np.int32]

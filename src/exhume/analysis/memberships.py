@@ -8,13 +8,12 @@ every batch that has a record of it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from exhume.arrow_rows import Origin
 from exhume.codecs.embedded import Payload
 from exhume.codecs.wire import is_uuid
-from exhume.data_classes import dataclass
 
 #: (topic, partition). A topic without a known name is its id, in Kafka's spelling.
 TopicPartition = tuple[str, int]

@@ -6,13 +6,12 @@ Every record is accepted, because a cleaned log has lost some. `replay` applies 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from exhume.analysis.memberships import Kind, Member, MemberState, Subtopology, Task, TopicPartition
 from exhume.codecs.layout import Fields
 from exhume.codecs.record_types import Decoded, role_of
-from exhume.data_classes import dataclass
 from exhume.replay.java.modern import MEMBER_STATES, STREAMS_MEMBER_STATES
 from exhume.replay.topic_names import TopicNames
 

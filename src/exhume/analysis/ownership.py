@@ -8,7 +8,7 @@ or earlier: `ended` says which.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -17,7 +17,6 @@ from exhume.analysis.member_changes import was_recreated
 from exhume.analysis.memberships import Member, Membership, TopicPartition, is_before_cut
 from exhume.arrow_rows import Int32, OfLog, Origin, schema_of, table_of
 from exhume.codecs.wire import is_uuid
-from exhume.data_classes import dataclass
 
 
 class OwnerRow(OfLog):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,6 @@ from exhume.codecs.kernels import keys, scan
 from exhume.codecs.kernels import records as fields
 from exhume.codecs.log_pass import LogCollector
 from exhume.codecs.record_types import RECORD_TYPES, decode_record
-from exhume.data_classes import dataclass
 
 _KNOWN_TYPES = np.array(sorted(RECORD_TYPES), np.int64)
 

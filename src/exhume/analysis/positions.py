@@ -7,7 +7,7 @@ record offset wins.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -15,7 +15,6 @@ from exhume.analysis.history import NEVER_COUNTED, HistoryRow
 from exhume.codecs.json_values import from_json
 from exhume.codecs.layout import Fields
 from exhume.codecs.record_types import OFFSET_COMMIT_TYPES
-from exhume.data_classes import dataclass
 from exhume.replay.state import CoordinatorState
 from exhume.replay.state_tables import OffsetRow
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
 import pyarrow as pa
 
 from exhume.arrow_rows import Int32, OfLog, schema_of
-from exhume.data_classes import dataclass
 from exhume.findings import Finding
 
 LEAST_STORM_MS = 10 * 60_000

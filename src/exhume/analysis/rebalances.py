@@ -9,7 +9,7 @@ assignment for it a little later; it is reconciled when every member has its tar
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -18,7 +18,6 @@ from exhume.analysis.member_changes import MemberChanges, client_of, member_chan
 from exhume.analysis.memberships import Member, Membership, TopicPartition
 from exhume.analysis.rebalance_rows import REBALANCES, RebalanceRow, storm_rows
 from exhume.arrow_rows import table_of
-from exhume.data_classes import dataclass
 
 #: Events that increase the generation or epoch.
 REBALANCE_EVENTS = ("rebalance", "emptied", "converted")

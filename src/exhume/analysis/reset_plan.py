@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, TypedDict, get_args
 
 import pyarrow as pa
@@ -19,7 +20,6 @@ from exhume.arrow_rows import Int16, Int32, OfLog, Origin, of_log, schema_of, ta
 from exhume.codecs.layout import Fields
 from exhume.codecs.record_types import OFFSET_COMMIT, RECORD_TYPES, encode_key, encode_value
 from exhume.codecs.wire import REPLACEMENT
-from exhume.data_classes import dataclass
 from exhume.errors import RequestError
 from exhume.findings import Finding
 from exhume.moments import show_time

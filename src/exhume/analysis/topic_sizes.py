@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import Any, Literal
 
-from exhume.data_classes import dataclass
 from exhume.replay.topic_names import MOST_PARTITIONS, Topic
 
 Basis = Literal["record", "topics_file", "assignment", "at_least"]

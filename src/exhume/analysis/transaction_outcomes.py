@@ -13,7 +13,7 @@ The records of a transaction are those of batches with the transactional bit and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Literal
 
@@ -24,7 +24,6 @@ import pyarrow.compute as pc
 from exhume.analysis.number_columns import NONE, Int64s, flags_of, numbers_of, or_none
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.record_types import ABORT, COMMIT, decode_control_record, encode_control_record
-from exhume.data_classes import dataclass
 from exhume.durations import DEFAULT_MAX_TIMEOUT_MS
 from exhume.int64 import LARGEST_INT64
 

@@ -7,6 +7,7 @@ committed records nor the cleaner goes past its first record. `transaction_outco
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -19,7 +20,6 @@ from exhume.analysis.transaction_outcomes import EndMarkers, Marker, Transaction
 from exhume.arrow_rows import Origin, table_of
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.record_types import OFFSET_COMMIT_TYPES, decode_record
-from exhume.data_classes import dataclass
 from exhume.durations import DEFAULT_MAX_TIMEOUT_MS
 
 #: One row per transaction, open ones first, then in log order. `outcome` is open, COMMIT or ABORT. `duration_ms` is the time from the first

@@ -7,7 +7,7 @@ log has lost the deciding records, the answer is undecidable and says why.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -19,7 +19,6 @@ from exhume.analysis.log_extent import LogExtent, LogExtents
 from exhume.analysis.removals.causes import Judgement, RecordPlace
 from exhume.arrow_rows import Int32, OfLog, Origin, schema_of, table_of
 from exhume.codecs.record_types import OFFSET_COMMIT_TYPES, role_of
-from exhume.data_classes import dataclass
 from exhume.findings import Confidence
 from exhume.moments import at
 from exhume.replay.profiles import BrokerProfile

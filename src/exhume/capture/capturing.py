@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,6 @@ from exhume.capture.recorded_partition import Gap, RecordedPartition
 from exhume.codecs.evidence_files import END_OFFSETS, GROUPS, LIVE, START_OFFSETS, TOPICS, CapturedPartition, ListingSpan, Run
 from exhume.codecs.file_names import OFFSETS_TOPIC
 from exhume.codecs.offsets_topic import offsets_partition_of
-from exhume.data_classes import dataclass
 from exhume.errors import EvidenceError, RequestError
 
 #: Runs that the manifest keeps, the latest ones.

@@ -8,12 +8,11 @@ from __future__ import annotations
 import re
 import ssl
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from exhume.codecs.checkpoints import read_properties
 from exhume.codecs.volumes import reason, remedy
-from exhume.data_classes import dataclass
 from exhume.errors import EvidenceError, RequestError
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")

@@ -9,6 +9,7 @@ import logging
 import queue
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, NoReturn, Self, TypeVar
 
@@ -23,7 +24,6 @@ from exhume._version import __version__
 from exhume.capture.client_properties import ClientProperties
 from exhume.codecs.file_names import OFFSETS_TOPIC
 from exhume.codecs.wire import format_uuid
-from exhume.data_classes import dataclass
 from exhume.errors import EvidenceError
 
 _Answer = TypeVar("_Answer")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NoReturn
 
@@ -17,7 +17,6 @@ from exhume.capture.recorded_partition import MOST_GAPS, Gap, RecordedPartition,
 from exhume.codecs.batches import end_reason
 from exhume.codecs.evidence_files import SeenLeader
 from exhume.codecs.file_names import OFFSETS_TOPIC
-from exhume.data_classes import dataclass
 from exhume.errors import EvidenceError
 
 #: A flight recorder lets the leaders wait for records. A capture up to an offset asks for records that are there.

@@ -7,7 +7,7 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from io import StringIO
 from typing import Any
@@ -18,7 +18,6 @@ from kafka.protocol.consumer import OffsetFetchRequest
 from exhume.capture.cluster import EARLIEST, GROUP_DENIED, LATEST, RETRIABLE, TOPIC_DENIED, Cluster, ClusterInfo, Leader, Unreachable
 from exhume.capture.messages import describe_modern_group
 from exhume.codecs.offsets_topic import offsets_partition_of
-from exhume.data_classes import dataclass
 
 _ATTEMPTS = 5
 _PARTITIONS_PER_REQUEST = 5000

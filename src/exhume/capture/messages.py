@@ -9,11 +9,11 @@ Source: the message schemas of Kafka 4.4.0.
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
 from exhume.codecs.layout import INT8, INT16, INT32, INT64, STRING, UINT16, UUID, Array, Field, Message, Scalar, Struct
 from exhume.codecs.wire import Reader, Writer
-from exhume.data_classes import dataclass
 
 if TYPE_CHECKING:
     from exhume.capture.cluster import Cluster

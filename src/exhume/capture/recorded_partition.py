@@ -10,7 +10,7 @@ import hashlib
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -21,7 +21,6 @@ from exhume.codecs.file_names import LEADER_EPOCHS, OFFSETS_TOPIC, PARTITION_MET
 from exhume.codecs.kernels import scan as header
 from exhume.codecs.kernels.types import Rows
 from exhume.codecs.volumes import map_file
-from exhume.data_classes import dataclass
 from exhume.errors import EvidenceError
 
 _SCANNED_BATCHES = 4096

@@ -5,6 +5,7 @@ A CSV cell that a spreadsheet would run as a formula starts with `'`, and charac
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from exhume.cli.arrow_json import is_json, json_column, json_texts
 from exhume.codecs.kernels import lines
 from exhume.codecs.kernels.texts import BACKSLASH, DELETE, are_same, are_visible, starts_with, write_base64
 from exhume.codecs.kernels.types import Bytes, Int32s
-from exhume.data_classes import dataclass
 from exhume.escape import printable
 
 # A spreadsheet reads a cell with one of these first characters as a formula.

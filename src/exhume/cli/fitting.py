@@ -14,11 +14,10 @@ Sentences keep all their words: they wrap. The first two steps are also taken if
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from exhume.cli.shortening import ELLIPSIS, SHORT_ID_CELLS, cut_in_the_middle, ids_of, is_phrase, numbered, short_times, with_short_ids
 from exhume.cli.tables import NULL, Column, Row, cells_of
-from exhume.data_classes import dataclass
 
 GAP_CELLS = 2
 #: The width that a sentence needs beside other columns; with less it has lines of its own below its row.

@@ -8,11 +8,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
-from exhume.data_classes import dataclass
 from exhume.errors import RequestError, did_you_mean
 
 if TYPE_CHECKING:

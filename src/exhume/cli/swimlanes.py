@@ -8,6 +8,7 @@ from __future__ import annotations
 import string
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby, pairwise
 from pathlib import Path
 
@@ -20,7 +21,6 @@ from exhume.analysis.owner_names import OwnerNames, name_of
 from exhume.analysis.ownership import OwnerRow
 from exhume.cli.destination import open_destination
 from exhume.cli.moments import format_ms
-from exhume.data_classes import dataclass
 from exhume.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from exhume.escape import printable
 

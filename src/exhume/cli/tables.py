@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +15,6 @@ import pyarrow.types as pat
 
 from exhume.cli.arrow_json import dump, is_bytes, is_json, is_list, json_column
 from exhume.cli.moments import format_ms
-from exhume.data_classes import dataclass
 from exhume.escape import printable
 from exhume.moments import is_moment
 

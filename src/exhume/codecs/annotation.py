@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from exhume.arrow_rows import Json, schema_of
@@ -15,7 +16,6 @@ from exhume.codecs.record_types import decode_control_record, decode_record
 from exhume.codecs.records import Record
 from exhume.codecs.schemas import InFile
 from exhume.codecs.wire import Buffer, Reader
-from exhume.data_classes import dataclass
 from exhume.errors import EvidenceError
 
 

@@ -15,7 +15,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -23,7 +23,6 @@ from exhume.codecs.archive_streams import CHUNK_BYTES, DAMAGE, ArchiveKind, Forw
 from exhume.codecs.file_names import as_text, matters, parse_directory_name
 from exhume.codecs.limits import LIMITS
 from exhume.codecs.volumes import Entry, join, map_descriptor, reason, temporary_file, unreadable
-from exhume.data_classes import dataclass
 from exhume.errors import EvidenceError
 from exhume.findings import Finding, Findings
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypedDict, Unpack
 
 from exhume.codecs.batch_format import (
@@ -30,7 +31,6 @@ from exhume.codecs.compression import CODECS, compress
 from exhume.codecs.kernels.crc32c import crc32c_of
 from exhume.codecs.records import Record
 from exhume.codecs.wire import Buffer, Reader, Writer, encode_utf8
-from exhume.data_classes import dataclass
 from exhume.errors import EncodeError
 
 _FORMAT_2_HEAD = struct.Struct(">qiibI")

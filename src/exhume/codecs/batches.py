@@ -21,6 +21,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Literal
 
 from exhume.codecs.batch_format import (
@@ -37,7 +38,6 @@ from exhume.codecs.batch_format import (
 )
 from exhume.codecs.kernels.crc32c import crc32c_of
 from exhume.codecs.wire import Buffer
-from exhume.data_classes import dataclass
 from exhume.errors import DecodeError, Underflow, UnknownVersion
 
 CrcStatus = Literal["ok", "mismatch", "not_checked", "unreadable"]

@@ -17,10 +17,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from exhume.codecs.wire import Buffer, parse_uuid
-from exhume.data_classes import dataclass
 from exhume.errors import DecodeError, EncodeError
 
 #: More than a broker of 200,000 partitions writes; a larger file is not a checkpoint.

@@ -8,13 +8,13 @@ Source: CompressionType of Kafka 3.8; zstd since KAFKA-4514.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
 from exhume.codecs import compressed_streams as streams
 from exhume.codecs.batch_format import GZIP, LZ4, SNAPPY, UNCOMPRESSED, ZSTD
 from exhume.codecs.compressed_streams import AtOnce, DecompressedBytes
 from exhume.codecs.wire import Buffer
-from exhume.data_classes import dataclass
 from exhume.errors import DecompressionError, EncodeError
 
 #: The number of bytes that one batch may unfold to, by default.

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from exhume.codecs.batch_format import MOST_OFFSETS_IN_SEGMENT
 from exhume.codecs.batches import Batch, first_offset
 from exhume.codecs.lenient_records import RecordProblem
 from exhume.codecs.salvage import Found, Grade, Hole
-from exhume.data_classes import dataclass
 from exhume.findings import Finding, Severity
 
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from exhume.codecs.volumes import Entry, Volume, join
-from exhume.data_classes import dataclass
 from exhume.errors import EvidenceError
 from exhume.findings import Finding
 

@@ -13,10 +13,10 @@ Source: UnifiedLog.parseTopicPartitionName, LogFileUtils, LogLoader, Snapshots o
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Literal
 
 from exhume.codecs.wire import decode_utf8
-from exhume.data_classes import dataclass
 
 OFFSETS_TOPIC = "__consumer_offsets"
 METADATA_DIRECTORY = "__cluster_metadata-0"

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 
 from exhume.codecs.layout import BYTES, INT32, STRING, Fields
 from exhume.codecs.layouts.classic_group import GROUP_METADATA_VALUE, MEMBER
 from exhume.codecs.wire import Reader, decode_utf8
-from exhume.data_classes import dataclass
 from exhume.errors import DecodeError, Underflow, UnexpectedNull
 
 _INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")

@@ -19,6 +19,7 @@ Source: OffsetIndex, TimeIndex, TransactionIndex, AbortedTxn of Kafka 3.8.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -27,7 +28,6 @@ from exhume.codecs.partition_directory import PartitionDirectory
 from exhume.codecs.segment_files import SegmentFile
 from exhume.codecs.volumes import EvidenceFile
 from exhume.codecs.wire import Buffer
-from exhume.data_classes import dataclass
 from exhume.errors import EvidenceError
 from exhume.findings import Finding
 

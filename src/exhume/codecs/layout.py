@@ -18,13 +18,13 @@ Source: org.apache.kafka.message.* (the schema compiler); new-coordinator notes 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
 import pyarrow as pa
 
 from exhume.codecs.wire import Buffer, Reader, Writer
-from exhume.data_classes import dataclass
 from exhume.errors import EncodeError, UnexpectedNull, UnknownVersion
 
 #: A decoded struct: its fields by name. Its layout gives their names and types.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from exhume.codecs.batch_format import HEADER_BYTES
 from exhume.codecs.batch_search import BatchSearch
@@ -12,7 +12,6 @@ from exhume.codecs.compressed_streams import BeyondCap, DamagedStream
 from exhume.codecs.compression import DEFAULT_CAP_BYTES, decompress
 from exhume.codecs.records import Record, read_message, read_record, read_records, wrapper_base
 from exhume.codecs.wire import Buffer, Reader
-from exhume.data_classes import dataclass
 from exhume.errors import DecodeError, DecompressionError
 
 _WRONG_COUNT = "record_count_lies"  # plain: the code of a finding

@@ -8,9 +8,8 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-
-from exhume.data_classes import dataclass
 
 #: The share of the memory of this machine, or of its control group, that exhume takes at most.
 MEMORY_SHARE = 0.75

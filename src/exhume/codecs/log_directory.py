@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -37,7 +37,6 @@ from exhume.codecs.places import Place, find_places
 from exhume.codecs.segment_files import Reporter, SegmentFile
 from exhume.codecs.uris import parse_place
 from exhume.codecs.volumes import Entry, Volume, join
-from exhume.data_classes import dataclass
 from exhume.errors import EvidenceError, RequestError
 from exhume.findings import Findings
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from exhume.codecs.checkpoints import LeaderEpoch, read_leader_epochs, read_partition_metadata
@@ -19,7 +19,6 @@ from exhume.codecs.file_names import (
 from exhume.codecs.segment_files import Reporter, SegmentFile, SegmentFiles, SnapshotFile
 from exhume.codecs.volumes import Entry, EvidenceFile, Volume
 from exhume.codecs.wire import Buffer
-from exhume.data_classes import dataclass
 from exhume.errors import EvidenceError
 from exhume.findings import Findings
 

@@ -19,7 +19,7 @@ import stat
 import struct
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -37,7 +37,6 @@ from exhume.codecs.file_names import (
 )
 from exhume.codecs.uris import Uri, has_lost_a_slash
 from exhume.codecs.volumes import Entry, LocalVolume, Volume, join, map_file, unreadable
-from exhume.data_classes import dataclass
 from exhume.errors import EvidenceError
 from exhume.findings import Finding, Findings
 

@@ -6,6 +6,7 @@ Also the size of each record on disk: the bytes of its batch, divided among its 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,6 @@ from exhume.codecs.kernels.types import Floats, Int64s
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.record_types import GROUP_METADATA, OFFSET_COMMIT_TYPES, RECORD_TYPES
 from exhume.codecs.segment_reader import SegmentReader
-from exhume.data_classes import dataclass
 from exhume.derived import derived_from
 
 #: A group commits one topic after the other, partition by partition: each name occurs many times in succession.

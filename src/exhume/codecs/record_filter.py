@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any, TypedDict, Unpack
 
 from exhume.codecs.record_types import RECORD_TYPES, Decoded
-from exhume.data_classes import dataclass
 from exhume.errors import RequestError, did_you_mean
 from exhume.moments import Time, time_ms
 

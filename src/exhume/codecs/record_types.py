@@ -13,13 +13,12 @@ Source: CoordinatorRecordType of Kafka 4.4 and the schemas named in `layouts`.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from exhume.codecs.layout import Fields, Message, Span, Struct
 from exhume.codecs.layouts import classic_group, consumer_group, control, offsets, share_group, streams_group
 from exhume.codecs.wire import Reader, Writer, has_invalid_utf8
-from exhume.data_classes import dataclass
 from exhume.derived import derived_from
 from exhume.errors import DecodeError, EncodeError
 

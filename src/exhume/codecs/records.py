@@ -14,13 +14,12 @@ Source: DefaultRecord, DefaultRecordBatch, AbstractLegacyRecordBatch.DeepRecords
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from exhume.codecs.batch_format import HEADER_BYTES, LOG_OVERHEAD
 from exhume.codecs.batches import Batch, TimestampType, crc_matches, read_header_fields, timestamp_or_none, wrap_int64
 from exhume.codecs.compression import DEFAULT_CAP_BYTES, decompress
 from exhume.codecs.wire import Buffer, Reader, decode_utf8
-from exhume.data_classes import dataclass
 from exhume.errors import DecodeError, DecompressionError, LengthOverrun, UnknownVersion
 
 _MAX_INT32 = 2**31 - 1

@@ -15,7 +15,7 @@ The checksum covers size, magic and contents, not base offset and leader epoch.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -24,7 +24,6 @@ from exhume.codecs.batch_format import HEADER_BYTES, HEADER_UP_TO_MAGIC, MOST_OF
 from exhume.codecs.batch_search import MAX_SEARCHED_BATCH_BYTES, BatchSearch, has_possible_fields, is_plausible, legacy_end
 from exhume.codecs.batches import Batch, CrcStatus, checksum, crc_matches, end_reason, first_offset, read_header_fields
 from exhume.codecs.wire import Buffer, Reader
-from exhume.data_classes import dataclass
 from exhume.errors import DecodeError
 
 Grade = Literal["verified", "displaced", "structure_only", "unverified"]

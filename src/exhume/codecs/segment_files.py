@@ -15,11 +15,11 @@ Source: LogLoader.load, LogLoader.removeTempFilesAndCollectSwapFiles of Kafka 3.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from exhume.codecs.batches import BatchWalk
 from exhume.codecs.file_names import FileKind, FileName, Origin, parse_file_name
 from exhume.codecs.volumes import Entry, EvidenceFile, Volume
-from exhume.data_classes import dataclass
 from exhume.errors import EvidenceError
 from exhume.findings import Finding, Findings, Severity
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from exhume.codecs.batches import Batch, CrcStatus, read_header_fields
 from exhume.codecs.compression import DEFAULT_CAP_BYTES
@@ -16,7 +16,6 @@ from exhume.codecs.records import Record
 from exhume.codecs.salvage import Found, Grade, Hole, salvage
 from exhume.codecs.schemas import InFile
 from exhume.codecs.wire import Buffer
-from exhume.data_classes import dataclass
 from exhume.findings import Finding, Findings
 
 #: Called repeatedly with the number of bytes read, and the number of all bytes.

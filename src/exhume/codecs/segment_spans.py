@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypedDict
 
 from exhume.codecs.columns.blocks import Block
@@ -16,7 +16,6 @@ from exhume.codecs.log_pass import LogCollector, collect_segment
 from exhume.codecs.salvage import Hole
 from exhume.codecs.schemas import SegmentRow
 from exhume.codecs.segment_reader import SegmentReader
-from exhume.data_classes import dataclass
 from exhume.findings import Finding
 
 

@@ -8,14 +8,13 @@ border is not valid, the segment is read whole.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from exhume.codecs.batch_format import HEADER_BYTES
 from exhume.codecs.batch_search import is_plausible
 from exhume.codecs.batches import Batch, crc_matches, read_header_fields
 from exhume.codecs.indexes import last_indexed_position
 from exhume.codecs.segment_files import SegmentFile, Window
-from exhume.data_classes import dataclass
 from exhume.errors import EvidenceError
 
 #: The number of bytes after the wanted byte in which a border is searched.

@@ -11,9 +11,10 @@ Source: ProducerStateManager.readSnapshot of Kafka 3.8.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from exhume.codecs.kernels.crc32c import crc32c_of
 from exhume.codecs.wire import Buffer, Reader
-from exhume.data_classes import dataclass
 from exhume.errors import CrcMismatch, LengthOverrun, UnknownVersion
 
 _ENTRY_BYTES = 46

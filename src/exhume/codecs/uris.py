@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Self
 from urllib.parse import parse_qsl, unquote
 
-from exhume.data_classes import dataclass
 from exhume.errors import RequestError
 
 #: The place of a log: a path of this machine, or a URI as text.

@@ -14,12 +14,11 @@ import stat
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Protocol
 
 from exhume.codecs.file_names import as_text, matters, parse_file_name
-from exhume.data_classes import dataclass
 from exhume.errors import EvidenceError, RequestError
 from exhume.findings import Finding, Findings
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -26,7 +26,6 @@ from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
 from exhume.codecs.records import Record, read_records
 from exhume.codecs.salvage import Found, salvage
 from exhume.codecs.wire import Buffer
-from exhume.data_classes import dataclass
 from exhume.errors import EvidenceError
 from exhume.findings import Finding
 from exhume.replay.load_problems import LoadProblem, ProblemKind

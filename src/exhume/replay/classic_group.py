@@ -7,13 +7,13 @@ computeSubscribedTopics (4.x).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
 from exhume.codecs.embedded import broker_subscription_topics
 from exhume.codecs.layout import Fields, Message
 from exhume.codecs.record_types import GROUP_METADATA
 from exhume.codecs.wire import Reader
-from exhume.data_classes import dataclass
 from exhume.errors import DecodeError, LengthOverrun, Underflow
 from exhume.replay.decode import ReplayRecord
 from exhume.replay.load_problems import LoadProblem, ProblemKind

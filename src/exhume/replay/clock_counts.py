@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from exhume.codecs.kernels import times
 from exhume.codecs.kernels.records import NO_TIMESTAMP
 from exhume.codecs.kernels.types import Bytes, Int64s
-from exhume.data_classes import dataclass
 from exhume.moments import Clock
 from exhume.replay.moment import ClockOrder
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 from exhume.codecs.batches import wrap_int64
-from exhume.data_classes import dataclass
 from exhume.replay.broker_log import LoadedBatch
 from exhume.replay.decode import ReplayRecord
 from exhume.replay.partition_state import Commit, OpenTransaction

@@ -7,12 +7,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
 from exhume.codecs.layout import Fields
 from exhume.codecs.record_types import RECORD_TYPES, Family, Role
 from exhume.codecs.wire import Reader
-from exhume.data_classes import dataclass
 from exhume.errors import DecodeError
 from exhume.replay.load_problems import LoadProblem, ProblemKind
 from exhume.replay.profiles import BrokerProfile

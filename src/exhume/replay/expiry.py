@@ -23,12 +23,12 @@ OffsetMetadataManager.cleanupExpiredOffsets, createGroupTombstoneRecords of each
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import count
 from typing import Literal
 
 from exhume.codecs.layout import Fields
 from exhume.codecs.record_types import GROUP_METADATA, OFFSET_COMMIT, Family, Role, encode_key, number_of
-from exhume.data_classes import dataclass
 from exhume.replay.classic_group import CONSUMER_PROTOCOL_TYPE
 from exhume.replay.partition_state import (
     ClassicGroupState,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum, auto
 from typing import Any
 
 from exhume.codecs.record_types import RECORD_TYPES
-from exhume.data_classes import dataclass
 
 
 class ProblemKind(StrEnum):

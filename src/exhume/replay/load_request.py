@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import TypedDict
 
 from exhume.codecs.uris import PathOrUri
-from exhume.data_classes import dataclass
 from exhume.replay.broker_log import Stop
 from exhume.replay.moment import Moment
 from exhume.replay.partition_load import LoadOptions, Mode, View

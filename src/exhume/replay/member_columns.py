@@ -6,6 +6,7 @@ Kernels read the members of many groups at once; each different subscription and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Literal
 
@@ -20,7 +21,6 @@ from exhume.codecs.embedded import assigned_partitions, decode_assignment, decod
 from exhume.codecs.kernels import keys, records, values
 from exhume.codecs.kernels.types import Bytes, Int64s
 from exhume.codecs.record_types import GROUP_METADATA
-from exhume.data_classes import dataclass
 from exhume.replay.partition_state import ClassicGroupState, LaterMembers
 from exhume.replay.state_tables import SCHEMAS
 

@@ -14,14 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import islice, takewhile
 from typing import Any, Literal
 
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.record_types import decode_record
 from exhume.codecs.records import Record
-from exhume.data_classes import dataclass
 from exhume.errors import RequestError
 from exhume.findings import Finding
 from exhume.int64 import LARGEST_INT64, LEAST_INT64

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-from exhume.data_classes import dataclass
 from exhume.replay.broker_log import StrictLog
 from exhume.replay.clock_counts import ClockCounts
 from exhume.replay.fold.log import FoldSettings, folded_at

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from exhume.codecs.log_directory import PartitionDirectory
-from exhume.data_classes import dataclass
 from exhume.findings import Finding
 from exhume.replay import load_findings
 from exhume.replay.broker_log import LoadedBatch, Stop, StrictLog, hidden_findings

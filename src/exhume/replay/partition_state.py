@@ -7,14 +7,13 @@ group state that the Java coordinator keeps beside its groups. Every value knows
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 
 from exhume.arrow_rows import OfLog
 from exhume.codecs.layout import Fields
-from exhume.data_classes import dataclass
 from exhume.replay.state_tables import ClientTag, Endpoint
 
 #: (group, topic, partition)
@@ -280,7 +279,7 @@ class StreamsGroupState(ModernGroupState):
             return "Empty"
         if self.forgets_validation or self.topology is None or self.topology["topology_epoch"] != self.validated_topology_epoch:
             return "NotReady"
-        return super(StreamsGroupState, self).state  # noqa: UP008 - slots=True replaces the class that a bare super() would look in
+        return super(StreamsGroupState, self).state  # slots=True replaces the class that a bare super() would look in
 
 
 Group = ClassicGroupState | ConsumerGroupState | ShareGroupState | StreamsGroupState

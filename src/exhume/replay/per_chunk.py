@@ -10,9 +10,8 @@ Source: GroupMetadataManager.doLoadGroupsAndOffsets, Kafka 0.11.0.0.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from exhume.data_classes import dataclass
 from exhume.replay.partition_state import ClassicGroupState, Commit, Group, OffsetKey, OpenTransaction, PartitionState
 
 

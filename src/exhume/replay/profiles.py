@@ -9,10 +9,10 @@ Source: classic-coordinator and new-coordinator sources of the releases named; t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 from exhume.codecs.layout import Message
-from exhume.data_classes import dataclass
 
 Coordinator = Literal["classic", "java"]
 

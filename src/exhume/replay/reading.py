@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import groupby
 from threading import Event
 from typing import TYPE_CHECKING
@@ -23,7 +23,6 @@ from exhume.codecs.batches import first_offset
 from exhume.codecs.compression import codec_name
 from exhume.codecs.segment_reader import ReadOptions
 from exhume.codecs.wire import Reader
-from exhume.data_classes import dataclass
 from exhume.errors import DecodeError, DecompressionError
 from exhume.replay.broker_log import DEFAULT_LOAD_BUFFER_BYTES, LoadedBatch, StrictLog
 from exhume.replay.load_problems import LoadProblem, ProblemKind

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from exhume.data_classes import dataclass
 from exhume.replay.load_problems import LoadProblem
 from exhume.replay.verdict import LoadAborted, Tolerated
 

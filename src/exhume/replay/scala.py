@@ -12,11 +12,10 @@ Source: GroupMetadataManager.loadGroupsAndOffsets and doLoadGroupsAndOffsets, Ka
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from exhume.codecs.record_types import COMMIT, decode_control_record
-from exhume.data_classes import dataclass
 from exhume.durations import MINUTE_MS
 from exhume.replay.broker_log import LoadedBatch
 from exhume.replay.classic_group import MemberRefused, build_classic_group, rebalance_oversized

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exhume.data_classes import dataclass
 from exhume.errors import RequestError, near_by
 from exhume.findings import Findings
 from exhume.notebook import html_table

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,6 @@ from exhume.codecs.salvage import Found, salvage
 from exhume.codecs.text_files import read_text
 from exhume.codecs.uris import PathOrUri
 from exhume.codecs.wire import format_uuid, parse_uuid
-from exhume.data_classes import dataclass
 from exhume.errors import EncodeError, RequestError
 
 #: No topic has more.

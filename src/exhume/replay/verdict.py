@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal
 
-from exhume.data_classes import dataclass
 from exhume.replay.load_problems import LoadProblem, ProblemKind
 
 #: loaded            everything was read and installed

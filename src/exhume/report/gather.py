@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypedDict
 
 import pyarrow as pa
@@ -16,7 +16,6 @@ from exhume.analysis.rebalance_rows import REBALANCES, RebalanceRow
 from exhume.analysis.reset_plan import ResetPlan, TakenBack
 from exhume.arrow_rows import Origin
 from exhume.codecs.record_types import OFFSET_COMMIT_TYPES
-from exhume.data_classes import dataclass
 from exhume.errors import RequestError
 from exhume.findings import Confidence, Findings, Severity
 from exhume.report.request import MOST_GROUPS, ReportRequest

@@ -7,6 +7,7 @@ A bar is an interval of `OWNERS`. If there are too many, short intervals of one 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypedDict
 
 import numpy as np
@@ -16,7 +17,6 @@ import pyarrow.compute as pc
 from exhume.analysis.number_columns import NONE, Int64s
 from exhume.analysis.owner_names import OwnerNames
 from exhume.analysis.ownership import OwnerRow
-from exhume.data_classes import dataclass
 from exhume.int64 import LARGEST_INT64
 
 #: The kinds of bars by number. The first three have an owner.

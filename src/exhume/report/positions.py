@@ -7,6 +7,7 @@ first and last point, its rewinds, jumps and tombstones, and the lowest and high
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,6 @@ import pyarrow as pa
 from exhume.analysis.history import NEVER_COUNTED, HistoryRow
 from exhume.analysis.number_columns import Int64s
 from exhume.analysis.positions import is_rewind, position_changes, topic_partition
-from exhume.data_classes import dataclass
 
 #: The kinds of points by number.
 POINTS = ("commit", "rewind", "removed", "jump")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from exhume.analysis.detectors import Inputs
 from exhume.codecs.uris import PathOrUri
-from exhume.data_classes import dataclass
 from exhume.errors import RequestError
 
 #: The number of groups that a report draws if the request names none.

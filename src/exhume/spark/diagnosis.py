@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from types import TracebackType
@@ -34,7 +34,6 @@ from exhume.codecs.log_directory import Evidence, LogDirectory
 from exhume.codecs.record_chunks import record_sizes
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.codecs.uris import PathOrUri
-from exhume.data_classes import dataclass
 from exhume.findings import SCHEMA as FINDINGS
 from exhume.findings import Finding, Findings
 from exhume.replay.load_request import LoadRequest

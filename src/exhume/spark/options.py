@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from os import PathLike
 from pathlib import Path
 from typing import TypedDict
@@ -12,7 +12,6 @@ from exhume.codecs.compression import DEFAULT_CAP_BYTES
 from exhume.codecs.log_directory import Evidence, discover
 from exhume.codecs.segment_reader import ReadOptions
 from exhume.codecs.uris import PathOrUri
-from exhume.data_classes import dataclass
 from exhume.replay.load_request import LoadKeywords, LoadRequest
 from exhume.replay.moment import Moment
 from exhume.replay.spark.request import WORTH_PARTS_BYTES, Request

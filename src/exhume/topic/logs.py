@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,6 @@ from exhume.codecs.log_directory import Evidence
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.segment_reader import ReadOptions, SegmentBatch, SegmentReader
 from exhume.codecs.uris import PathOrUri
-from exhume.data_classes import dataclass
 from exhume.errors import RequestError, did_you_mean
 from exhume.findings import Findings
 from exhume.moments import Clock, Time

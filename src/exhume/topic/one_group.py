@@ -6,7 +6,7 @@ Functions import the modules that take long to import.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -21,7 +21,6 @@ from exhume.analysis.removals.causes import Judgement, RecordPlace
 from exhume.analysis.why import explain as answer_why
 from exhume.arrow_rows import Origin
 from exhume.codecs.log_pass import RecordTimes
-from exhume.data_classes import dataclass
 from exhume.errors import RequestError
 from exhume.findings import Finding, Findings
 from exhume.gc_control import infrequent_gc

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 
-from exhume.data_classes import dataclass
 from exhume.durations import MINUTE_MS, Duration, duration_ms
 from exhume.errors import RequestError
 from exhume.moments import Time, time_ms

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from exhume.analysis.assignment.inputs import TopicFacts
@@ -14,7 +14,6 @@ from exhume.analysis.memberships import Membership
 from exhume.analysis.topic_sizes import TopicSizes
 from exhume.codecs.record_types import RECORD_TYPES, role_of
 from exhume.codecs.wire import parse_uuid
-from exhume.data_classes import dataclass
 from exhume.errors import EncodeError
 from exhume.replay.topic_names import Topic, TopicNames, tells_topic_names
 

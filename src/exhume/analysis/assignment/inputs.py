@@ -7,13 +7,12 @@ share group was computed from the members at that time and from the target befor
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from exhume.analysis.assignors import Assigned, GroupSpec, MemberSpec, TopicPartition
 from exhume.analysis.memberships import Member, Membership
 from exhume.analysis.topic_sizes import TopicSize, TopicSizes, is_plausible
 from exhume.codecs.embedded.consumer import NO_GENERATION
-from exhume.data_classes import dataclass
 
 #: Assignors whose result depends on what members owned before.
 STICKY = ("sticky", "cooperative-sticky")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from exhume.analysis.assignment.inputs import STICKY, TopicFacts, assignor_of, group_spec_of, outcome_of, own_counts, stated_counts
@@ -22,7 +22,6 @@ from exhume.analysis.assignors import (
 )
 from exhume.analysis.memberships import Membership
 from exhume.analysis.topic_sizes import TopicSize
-from exhume.data_classes import dataclass
 
 Version = TypeVar("Version", Variant, StreamsVariant)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import cast
 
 from exhume.analysis.assignment.inputs import inherited
@@ -17,7 +18,6 @@ from exhume.analysis.assignors import (
     streams_variants,
 )
 from exhume.analysis.memberships import Member, Task
-from exhume.data_classes import dataclass
 
 #: The most standby copies that a broker allows by default, `group.streams.max.standby.replicas`.
 _MOST_REPLICAS = 2

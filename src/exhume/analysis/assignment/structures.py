@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
 from exhume.analysis.assignment.inputs import own_counts, stated_counts
@@ -21,7 +21,6 @@ from exhume.analysis.assignors.structure import (
     streams_may_follow_up,
 )
 from exhume.analysis.topic_sizes import TopicSize
-from exhume.data_classes import dataclass
 
 #: The protocol of classic consumer groups whose leader is Kafka Streams.
 STREAMS_PROTOCOL = "stream"

@@ -12,6 +12,7 @@ A verdict for each group:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import pyarrow as pa
@@ -25,7 +26,6 @@ from exhume.analysis.assignors.structure import unbalanced_by
 from exhume.analysis.memberships import Membership
 from exhume.analysis.topic_sizes import TopicSize, TopicSizes
 from exhume.arrow_rows import Int32, OfLog, schema_of, table_of
-from exhume.data_classes import dataclass
 
 Verdict = Literal["as_expected", "explained", "consistent", "not_explained", "undecidable"]
 

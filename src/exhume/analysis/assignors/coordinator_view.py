@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from exhume.analysis.assignors.group import Assigned, GroupAssignment, GroupSpec, MemberSpec, TopicPartition
 from exhume.analysis.assignors.java_order import copied_set_capacity, hash_order, number_hash, string_hash, uuid_hash
-from exhume.data_classes import dataclass
 
 #: Topic -> its partitions.
 Held = dict[str, list[int]]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from exhume.analysis.assignors.java_order import hash_order, sort_key, string_hash
 from exhume.analysis.topic_sizes import PartitionRacks
-from exhume.data_classes import dataclass
 
 TopicPartition = tuple[str, int]
 #: Member id -> its partitions, in the order in which Kafka's class lists them.

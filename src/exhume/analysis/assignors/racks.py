@@ -9,12 +9,11 @@ Source: AbstractPartitionAssignor.useRackAwareAssignment, Kafka 3.5 to 4.4; Abst
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from exhume.analysis.assignors.coordinator_view import CoordinatorView, Held
 from exhume.analysis.assignors.group import AssignorThrows, GroupSpec, MemberSpec, TopicPartition
 from exhume.analysis.assignors.java_order import hash_order, string_hash
-from exhume.data_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True)

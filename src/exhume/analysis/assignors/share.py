@@ -10,14 +10,13 @@ Source: SimpleAssignor, SimpleHomogeneousAssignmentBuilder and SimpleHeterogeneo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Generic, TypeVar
 
 from exhume.analysis.assignors.coordinator_view import CoordinatorView, plan_of
 from exhume.analysis.assignors.group import AssignorThrows, GroupAssignment, GroupSpec, TopicPartition
 from exhume.analysis.assignors.java_order import called_capacity, capacity_for, grown_capacity, hash_order, number_hash, string_hash
-from exhume.data_classes import dataclass
 
 Key = TypeVar("Key", TopicPartition, int)
 

@@ -9,12 +9,11 @@ Source: AbstractStickyAssignor.allSubscriptionsEqual, StickyAssignor.memberData 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
 from exhume.analysis.assignors.group import Assigned, GroupSpec, MemberSpec, TopicPartition
 from exhume.codecs.embedded.consumer import NO_GENERATION
-from exhume.data_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from exhume.analysis.assignors.group import Assigned, AssignorThrows, GroupSpec, TopicPartition
 from exhume.analysis.assignors.java_order import sort_key
 from exhume.analysis.assignors.racks import RackView
 from exhume.analysis.assignors.sticky_claims import Ownership, StickyVersion
-from exhume.data_classes import dataclass
 
 #: Partitions that another member still has to release -> the member that waits for them.
 Transfers = dict[TopicPartition, str]

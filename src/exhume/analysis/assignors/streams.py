@@ -12,12 +12,11 @@ Source: StickyTaskAssignor and ProcessState, Kafka 4.2 to 4.4.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from operator import itemgetter
 
 from exhume.analysis.assignors.java_order import called_capacity, capacity_for, grown_capacity, hash_order, sort_key, string_hash
 from exhume.analysis.assignors.java_queue import JavaQueue
-from exhume.data_classes import dataclass
 
 #: (subtopology id, partition).
 Task = tuple[str, int]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -27,7 +28,6 @@ from exhume.analysis.assignors.sticky_claims import StickyVersion
 from exhume.analysis.assignors.streams import StreamsAssignment, StreamsGroup, sticky_4_2, sticky_4_2_2, sticky_4_4
 from exhume.analysis.assignors.streams_4_1 import sticky_4_1
 from exhume.analysis.assignors.uniform import uniform_3_7, uniform_3_8, uniform_4_0, uniform_4_1
-from exhume.data_classes import dataclass
 
 #: The side that computes assignments: the leader of a classic group, or the coordinator of a consumer or a share group.
 Side = Literal["client", "consumer", "share"]

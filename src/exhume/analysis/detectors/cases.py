@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
@@ -37,7 +37,6 @@ from exhume.analysis.removals.sweeps import Sweeps
 from exhume.analysis.removals.tombstones import OffsetTombstone, OffsetTombstones
 from exhume.arrow_rows import Origin
 from exhume.codecs.record_types import GROUP_METADATA, Decoded, decode_record
-from exhume.data_classes import dataclass
 from exhume.replay.topic_names import TopicNames
 
 #: The attributes that a `GroupCase` derives from its memberships. `forget` drops them.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,6 @@ from exhume.analysis.transaction_outcomes import NO_EPOCH, Ending, EndMarkers, T
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.record_chunks import RecordChunk
 from exhume.codecs.record_types import RECORD_TYPES, decode_record
-from exhume.data_classes import dataclass
 
 #: The largest number of late markers that are kept, the first ones.
 _MOST_LATE = 200

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
-
-from exhume.data_classes import dataclass
 
 #: The reason why a commit stands out:
 #:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -19,7 +19,6 @@ from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import MORE_NAMED, EvidenceRow, Proof, counted, finding, next_step, span, undecidable
 from exhume.codecs.record_types import OFFSET_COMMIT_TYPES, decode_record
 from exhume.codecs.schemas import RecordRow
-from exhume.data_classes import dataclass
 from exhume.findings import Finding
 
 _COMPARED = ("partition_leader_epoch", "key", "value")

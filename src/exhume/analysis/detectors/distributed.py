@@ -13,7 +13,7 @@ cases, and the other detectors run once for each log.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from exhume.analysis.detectors.cases import LogContext, PartitionCase, TopicCase
 from exhume.analysis.detectors.cleaning import first_open
@@ -31,7 +31,6 @@ from exhume.analysis.removals.sweeps import Sweeps
 from exhume.analysis.removals.tombstones import OffsetTombstone, OffsetTombstones
 from exhume.arrow_rows import Origin
 from exhume.codecs.segment_reader import SegmentReader
-from exhume.data_classes import dataclass
 from exhume.findings import Finding
 from exhume.replay.topic_names import TopicNames
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from exhume.analysis.detectors.cases import GroupCase
 from exhume.analysis.detectors.inputs import Inputs
@@ -23,7 +23,6 @@ from exhume.analysis.detectors.removal_evidence import (
 )
 from exhume.analysis.detectors.report import ADD_RETENTION, Proof, counted, finding, next_step, partitions_of, some, span, undecidable
 from exhume.analysis.removals.causes import WINDOWS, ExpiryKind
-from exhume.data_classes import dataclass
 from exhume.durations import DAY_MS
 from exhume.findings import Confidence, Finding, Remedy, Severity
 from exhume.moments import show_time

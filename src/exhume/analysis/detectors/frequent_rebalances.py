@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from exhume.analysis.detectors.cases import GroupCase
@@ -17,7 +17,6 @@ from exhume.analysis.member_changes import client_of
 from exhume.analysis.memberships import Member, Membership
 from exhume.analysis.rebalance_rows import storms
 from exhume.analysis.rebalances import rebalances
-from exhume.data_classes import dataclass
 from exhume.durations import HOUR_MS, MINUTE_MS
 from exhume.findings import Finding
 

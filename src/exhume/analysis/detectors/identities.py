@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -27,7 +28,6 @@ from exhume.analysis.member_columns import (
 )
 from exhume.analysis.memberships import Member, Membership, TopicPartition
 from exhume.analysis.number_columns import NONE
-from exhume.data_classes import dataclass
 from exhume.findings import Finding
 
 #: A fight is at least this many changes in this time.

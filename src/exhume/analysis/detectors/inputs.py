@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from exhume.codecs.evidence_files import END_OFFSETS, LIVE, START_OFFSETS
 from exhume.codecs.log_directory import LogDirectory
 from exhume.codecs.text_files import read_text
-from exhume.data_classes import dataclass
 from exhume.errors import RequestError
 from exhume.replay.topic_names import Topic, captured_topics
 

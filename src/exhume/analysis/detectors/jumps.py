@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from exhume.analysis.detectors.cases import GroupCase
 from exhume.analysis.detectors.commit_loops.columns import USUAL
@@ -13,7 +14,6 @@ from exhume.analysis.detectors.offsets_out_of_range import handover_out_of_range
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import before_record, counted, finding, next_step, span, undecidable
 from exhume.analysis.detectors.steps import handover_before, named
-from exhume.data_classes import dataclass
 from exhume.findings import Confidence, Finding, Severity
 
 #: After a pause a group may catch up at this many times its usual speed. That is no jump.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import overload
 
@@ -13,7 +14,6 @@ from exhume.analysis.detectors.commit_rows import ChangeTable
 from exhume.analysis.detectors.commits import REASONS, Change, CommitPause, CommitRow, Dropped, Reason, Removal, SameRun
 from exhume.analysis.detectors.key_columns import KeyColumns
 from exhume.analysis.number_columns import NONE, Flags, Int64s, or_none
-from exhume.data_classes import dataclass
 from exhume.durations import MINUTE_MS
 
 #: The attributes that a `GroupKeys` derives. `forget` drops them.

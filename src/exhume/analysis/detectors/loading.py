@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
@@ -16,7 +17,6 @@ from exhume.analysis.detectors.report import MORE_NAMED, Proof, counted, finding
 from exhume.analysis.load_check import FailedLoad
 from exhume.analysis.log_extent import ExtentReader
 from exhume.codecs.log_directory import PartitionDirectory
-from exhume.data_classes import dataclass
 from exhume.findings import Finding, Remedy, Severity
 from exhume.replay.broker_log import DEFAULT_LOAD_BUFFER_BYTES
 from exhume.replay.load_problems import LoadProblem, ProblemKind

@@ -6,7 +6,7 @@ Nothing is read before a detector needs it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -18,7 +18,6 @@ from exhume.codecs.log_directory import Evidence, PartitionDirectory
 from exhume.codecs.record_chunks import record_sizes
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.segment_reader import SegmentReader
-from exhume.data_classes import dataclass
 from exhume.findings import Findings
 from exhume.replay.reading import CompiledLoad
 

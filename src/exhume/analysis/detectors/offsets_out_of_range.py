@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,7 +20,6 @@ from exhume.analysis.detectors.report import counted, finding, next_step, some, 
 from exhume.analysis.detectors.steps import handover_before, named
 from exhume.analysis.detectors.truncated import find_truncated
 from exhume.analysis.number_columns import NONE, Int64s
-from exhume.data_classes import dataclass
 from exhume.findings import Confidence, Finding, Severity
 
 #: An offset collapses if it is at most `_NEAR_ZERO`, and the offset before was over `_COLLAPSE` times as high, and over 1000.

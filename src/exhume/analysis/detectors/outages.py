@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from exhume.analysis.detectors.cases import Epoch, GroupCase, PartitionCase, Silence, TopicCase
 from exhume.analysis.detectors.commit_loops.columns import KeyColumn
 from exhume.analysis.detectors.report import Proof, counted, finding, some, span
-from exhume.data_classes import dataclass
 from exhume.durations import HOUR_MS, MINUTE_MS
 from exhume.findings import Finding
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from exhume.analysis.member_columns import owned_sets_of
 from exhume.analysis.memberships import Member, Membership, TopicPartition
 from exhume.analysis.number_columns import NONE, Flags, Int64s
-from exhume.data_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True)

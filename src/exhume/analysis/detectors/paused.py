@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from exhume.analysis.detectors.cases import GroupCase
 from exhume.analysis.detectors.commits import MOST_PAUSES, PAUSE_RATIO, CommitPause
@@ -10,7 +11,6 @@ from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.detectors.report import counted, finding, span, undecidable
 from exhume.analysis.detectors.steps import who
 from exhume.analysis.memberships import Member
-from exhume.data_classes import dataclass
 from exhume.findings import Finding
 
 #: At least this many other partitions of the member are committed in the same time.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from exhume.analysis.detectors.cases import SILENT_RATIO, GroupCase, Silence
@@ -18,7 +19,6 @@ from exhume.analysis.memberships import Member, Membership, TopicPartition
 from exhume.analysis.number_columns import NONE
 from exhume.analysis.rebalance_rows import may_be_storm, storms
 from exhume.analysis.rebalances import rebalances
-from exhume.data_classes import dataclass
 from exhume.findings import Finding
 
 #: The members of a group waited for their leader for this time, and a rebalance without another sign for this time.

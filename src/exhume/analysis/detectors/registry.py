@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Literal
 
 from exhume.analysis.detectors.cases import GroupCase, PartitionCase, TopicCase
 from exhume.analysis.detectors.inputs import Inputs
-from exhume.data_classes import dataclass
 from exhume.findings import Finding
 
 Section = Literal[

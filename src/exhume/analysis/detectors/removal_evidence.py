@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 
@@ -25,7 +26,6 @@ from exhume.analysis.removals.evidence import (
 from exhume.analysis.removals.judge import judge
 from exhume.analysis.removals.tombstones import RemovalMoment
 from exhume.codecs.record_types import number_of, role_of
-from exhume.data_classes import dataclass
 from exhume.findings import Confidence
 from exhume.replay.expiry import SIMPLE_GROUP, ExpiryStart, GroupForExpiry, expiry_start
 from exhume.replay.profiles import JavaProfile

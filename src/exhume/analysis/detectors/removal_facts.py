@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from exhume.analysis.detectors.cases import PartitionCase, TopicCase
 from exhume.analysis.detectors.inputs import Inputs
@@ -13,7 +13,6 @@ from exhume.analysis.removals.causes import WINDOWS, KnownRetention
 from exhume.analysis.removals.evidence import RemovedOffset
 from exhume.analysis.removals.judge import age_of
 from exhume.analysis.removals.sweeps import AgedRemoval, IdleGroup, Sweeps, sweeps_of
-from exhume.data_classes import dataclass
 from exhume.durations import DAY_MS
 
 

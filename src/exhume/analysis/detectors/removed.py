@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import chain, pairwise, zip_longest
 from statistics import median
 
@@ -25,7 +25,6 @@ from exhume.analysis.detectors.removal_evidence import (
 from exhume.analysis.detectors.report import Proof, counted, finding, some, span, undecidable
 from exhume.analysis.memberships import Membership
 from exhume.analysis.removals.causes import WINDOWS, Cause
-from exhume.data_classes import dataclass
 from exhume.durations import DAY_MS, HOUR_MS
 from exhume.findings import Confidence, Finding
 from exhume.moments import show_time

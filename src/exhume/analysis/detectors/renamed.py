@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from exhume.analysis.detectors.cases import GroupCase, LogContext, TopicCase
 from exhume.analysis.detectors.commits import JUMP_FLOOR, JUMP_RATIO, CommitRow
@@ -13,7 +13,6 @@ from exhume.analysis.detectors.name_endings import has_version, without_instance
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import Proof, finding, next_step, some, span
 from exhume.analysis.memberships import Membership, TopicPartition
-from exhume.data_classes import dataclass
 from exhume.durations import DAY_MS, HOUR_MS
 from exhume.findings import Finding
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
@@ -15,7 +16,6 @@ from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, some, span
 from exhume.analysis.detectors.set_back import find_set_back
 from exhume.analysis.memberships import Membership
-from exhume.data_classes import dataclass
 from exhume.findings import Finding
 
 #: Commits this close together are of one request, or of one round of requests.

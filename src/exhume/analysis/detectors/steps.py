@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from exhume.analysis.detectors.cases import GroupCase
 from exhume.analysis.detectors.commits import Change
@@ -12,7 +13,6 @@ from exhume.analysis.log_extent import LogExtents
 from exhume.analysis.member_changes import client_of
 from exhume.analysis.member_columns import is_opaque
 from exhume.analysis.memberships import Member, MemberName, Membership
-from exhume.data_classes import dataclass
 
 #: Assignors that take all partitions away in a rebalance, and assign all of them.
 EAGER = ("range", "roundrobin", "sticky")

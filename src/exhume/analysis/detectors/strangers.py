@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from exhume.analysis.detectors.cases import GroupCase
@@ -15,7 +15,6 @@ from exhume.analysis.detectors.report import counted, finding, partition_list, s
 from exhume.analysis.detectors.steps import StepRun, judged, who
 from exhume.analysis.member_columns import client_hosts_of, client_ids_of, disjoint_subscriptions_of
 from exhume.analysis.memberships import Member, Membership, TopicPartition
-from exhume.data_classes import dataclass
 from exhume.durations import HOUR_MS, MINUTE_MS
 from exhume.findings import Finding
 

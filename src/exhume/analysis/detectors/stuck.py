@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from exhume.analysis.detectors.cases import GroupCase
 from exhume.analysis.detectors.commit_loops.columns import LEAST_REPEATS, KeyColumn
@@ -15,7 +16,6 @@ from exhume.analysis.detectors.report import MORE_NAMED, counted, finding, next_
 from exhume.analysis.detectors.steps import who
 from exhume.analysis.member_columns import is_opaque, member_at, owned_of
 from exhume.analysis.memberships import Member, TopicPartition
-from exhume.data_classes import dataclass
 from exhume.durations import HOUR_MS, MINUTE_MS
 from exhume.findings import Confidence, Finding, Severity
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from exhume.analysis.detectors.cases import GroupCase, LogContext, TopicCase
 from exhume.analysis.detectors.commit_loops.columns import CommitColumn
 from exhume.analysis.detectors.commits import Change
 from exhume.analysis.detectors.report import counted, finding, some
-from exhume.data_classes import dataclass
 from exhume.durations import MINUTE_MS
 from exhume.findings import Finding
 

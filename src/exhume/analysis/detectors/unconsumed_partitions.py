@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import median
 
@@ -20,7 +20,6 @@ from exhume.analysis.member_columns import all_owned, all_subscribed, assigned_o
 from exhume.analysis.memberships import Membership, TopicPartition
 from exhume.analysis.topic_sizes import TopicSize, TopicSizes
 from exhume.codecs.record_types import role_of
-from exhume.data_classes import dataclass
 from exhume.findings import Finding
 from exhume.moments import show_time
 

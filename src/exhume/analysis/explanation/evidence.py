@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -17,7 +18,6 @@ from exhume.analysis.log_extent import LogExtent, LogExtents
 from exhume.analysis.memberships import Membership
 from exhume.analysis.rebalances import rebalances
 from exhume.arrow_rows import Origin, table_of
-from exhume.data_classes import dataclass
 from exhume.findings import Finding, Findings
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.state import CoordinatorState

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TypedDict, cast
 
@@ -14,7 +15,6 @@ from exhume.analysis.rebalance_rows import RebalanceRow
 from exhume.analysis.why import WhyRow
 from exhume.arrow_rows import Origin
 from exhume.codecs.record_types import OFFSET_COMMIT_TYPES
-from exhume.data_classes import dataclass
 from exhume.findings import Finding
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.state_tables import AssignmentRow, GroupRow, LoadRow, MemberRow, OffsetRow, OpenTransactionRow

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
-from exhume.data_classes import dataclass
 from exhume.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from exhume.findings import Confidence
 from exhume.moments import Clock, Time, time_ms

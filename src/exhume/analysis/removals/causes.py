@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
-from exhume.data_classes import dataclass
 from exhume.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from exhume.findings import Confidence
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from exhume.analysis.removals.sweeps import Sweep
 from exhume.analysis.removals.tombstones import OffsetTombstones
-from exhume.data_classes import dataclass
 from exhume.replay.expiry import ExpiryStart, GroupForExpiry
 from exhume.replay.profiles import BrokerProfile, JavaProfile, Removal, ScalaProfile
 from exhume.replay.releases import profile_for

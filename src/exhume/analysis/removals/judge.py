@@ -8,14 +8,13 @@ to.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from exhume.analysis.removals.causes import WINDOWS, Age, ExpiryKind, Judgement, KnownRetention
 from exhume.analysis.removals.evidence import GroupTombstone, KeptOffset, RemovalEvidence, RemovalRules, RemovedOffset
 from exhume.analysis.removals.sweeps import Sweep
 from exhume.analysis.removals.tombstones import OffsetTombstone, RemovalMoment
 from exhume.codecs.record_types import GROUP_METADATA
-from exhume.data_classes import dataclass
 from exhume.durations import MINUTE_MS
 from exhume.findings import Confidence
 from exhume.moments import show_time

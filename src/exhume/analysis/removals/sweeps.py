@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from exhume.analysis.removals.causes import WINDOWS, KnownRetention
-from exhume.data_classes import dataclass
 
 #: A sweep removes offsets of at least this many groups.
 LEAST_SWEPT_GROUPS = 3

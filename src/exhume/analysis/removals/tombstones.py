@@ -5,11 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 from exhume.analysis.removals.causes import WINDOWS
-from exhume.data_classes import dataclass
 
 
 class OffsetTombstone(NamedTuple):

@@ -6,7 +6,7 @@ A block is a run of batches as columns. Its form does not depend on the reader t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from exhume.codecs.log_directory import PartitionDirectory, SegmentFile
 from exhume.codecs.salvage import Found, Hole
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
 from exhume.codecs.wire import Buffer
-from exhume.data_classes import dataclass
 from exhume.findings import Findings
 from exhume.int64 import LARGEST_INT64
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,6 @@ from exhume.codecs.kernels import records, scan
 from exhume.codecs.kernels.types import Bytes, Int64s
 from exhume.codecs.records import Record
 from exhume.codecs.segment_reader import SegmentBatch
-from exhume.data_classes import dataclass
 
 #: The results of a checksum, in the order of the numbers in `scan.IS_SOUND`.
 CRC_STATUSES: Sequence[CrcStatus] = ("mismatch", "ok", "not_checked", "unreadable")

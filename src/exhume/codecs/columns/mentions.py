@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from itertools import groupby
 
 import numpy as np
@@ -21,7 +21,6 @@ from exhume.codecs.record_types import OFFSET_COMMIT_TYPES
 from exhume.codecs.records import Record
 from exhume.codecs.salvage import Hole
 from exhume.codecs.segment_reader import SegmentBatch, SegmentReader
-from exhume.data_classes import dataclass
 
 #: A topic and a partition; None for any.
 TopicPartition = tuple[str | None, int | None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,7 +13,6 @@ from exhume.codecs.columns.careful_batches import CarefulBatch, RecordDetails, r
 from exhume.codecs.kernels import records, scan
 from exhume.codecs.kernels.types import Bytes, Int64s
 from exhume.codecs.segment_reader import SegmentReader
-from exhume.data_classes import dataclass
 from exhume.findings import Findings
 
 #: The approximate bytes of the records of a record block. It has records of at least one batch.

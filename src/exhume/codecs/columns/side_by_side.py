@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from threading import Event
 
 import pyarrow as pa
 
-from exhume.data_classes import dataclass
 from exhume.findings import Finding
 
 

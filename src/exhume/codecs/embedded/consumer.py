@@ -14,6 +14,7 @@ Source: ConsumerProtocolSubscription.json and ConsumerProtocolAssignment.json, K
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from exhume.codecs.embedded.payload import Kind, Payload, leading_fields, mark_invalid_utf8, read_versioned, undecoded, write_versioned
@@ -26,7 +27,6 @@ from exhume.codecs.embedded.user_data import (
 )
 from exhume.codecs.layout import BYTES, INT32, STRING, Array, Field, Fields, Message, Struct
 from exhume.codecs.wire import Reader
-from exhume.data_classes import dataclass
 from exhume.errors import DecodeError, UnexpectedNull, UnknownVersion
 
 #: The generation that a member without one writes.

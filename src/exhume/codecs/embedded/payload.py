@@ -9,12 +9,11 @@ known one is read by the newest known layout, and fields that a version added ma
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from exhume.codecs.layout import Fields, Message, Struct
 from exhume.codecs.wire import Reader, Writer, has_invalid_utf8
-from exhume.data_classes import dataclass
 from exhume.errors import DecodeError, UnknownVersion
 
 Kind = Literal[

@@ -11,6 +11,7 @@ These functions never raise: a payload that fits no format is returned undecoded
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from exhume.codecs.embedded.connect import read_connect_assignment, read_connect_config_state
 from exhume.codecs.embedded.consumer import (
@@ -23,7 +24,6 @@ from exhume.codecs.embedded.consumer import (
 from exhume.codecs.embedded.json_object import read_json_object, read_schema_registry
 from exhume.codecs.embedded.payload import Payload, undecoded
 from exhume.codecs.wire import Reader
-from exhume.data_classes import dataclass
 from exhume.errors import DecodeError
 
 # The largest values of a guess: no known writer exceeds them, and random bytes seldom stay below.

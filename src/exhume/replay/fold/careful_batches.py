@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from exhume.codecs.lenient_records import read_records_leniently
 from exhume.codecs.record_types import OFFSET_COMMIT_TYPES, encode_key, encode_value
 from exhume.codecs.records import Record, read_records
 from exhume.codecs.salvage import Found, salvage
-from exhume.data_classes import dataclass
 from exhume.errors import DecodeError, DecompressionError, EncodeError, EvidenceError
 from exhume.replay.broker_log import LoadedBatch, StrictLog
 from exhume.replay.decode import ReplayRecord, UnknownRecordType, decode_for

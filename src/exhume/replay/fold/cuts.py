@@ -8,10 +8,10 @@ an earlier one it begins anew, and the folds of both sides are merged.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
 from exhume.codecs.kernels.types import Bytes, Int64s
-from exhume.data_classes import dataclass
 from exhume.int64 import LARGEST_INT64
 from exhume.moments import Clock
 from exhume.replay.clock_counts import ClockCounts

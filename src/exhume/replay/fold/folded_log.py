@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import NamedTuple
 
@@ -14,7 +14,6 @@ from exhume.codecs.kernels.types import Int64s
 from exhume.codecs.record_types import GROUP_METADATA, OFFSET_COMMIT, RECORD_TYPES
 from exhume.codecs.records import Record
 from exhume.codecs.wire import format_uuid
-from exhume.data_classes import dataclass
 from exhume.replay.broker_log import LoadedBatch, StrictLog
 from exhume.replay.classic_group import ClassicGroupRules, GroupOutline, outlined_classic_group
 from exhume.replay.commits import CommitRules, build_commit

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from threading import Event
 from typing import TYPE_CHECKING
 
 from exhume.codecs.kernels.types import Int64s
 from exhume.codecs.log_directory import PartitionDirectory
-from exhume.data_classes import dataclass
 from exhume.replay.broker_log import Stop, StrictLog, is_unclean, list_log
 from exhume.replay.broker_start import open_strictly, recovers_segments
 from exhume.replay.clock_counts import ClockCounts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from exhume.arrow_rows import OfLog, of_log
 from exhume.codecs.columns.arrow import flags, numbers
 from exhume.codecs.kernels.types import Bytes, Int16s, Int32s, Int64s
 from exhume.codecs.wire import format_uuid
-from exhume.data_classes import dataclass
 from exhume.replay.commits import CommitRules
 from exhume.replay.fold import tables as columns
 from exhume.replay.fold.folded_log import FoldedLog

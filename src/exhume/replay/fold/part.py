@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.lz4 import SLACK_BYTES
 from exhume.codecs.kernels.records import LEAST_BYTES
 from exhume.codecs.kernels.types import Bytes, Int64s
-from exhume.data_classes import dataclass
 from exhume.errors import DecompressionError
 from exhume.int64 import LARGEST_INT64
 from exhume.replay.broker_log import StrictLog

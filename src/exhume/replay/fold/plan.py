@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from exhume.codecs.columns.blocks import readable
 from exhume.codecs.kernels.borders import NOWHERE, next_batch
 from exhume.codecs.segment_windows import SEARCHED_BYTES
-from exhume.data_classes import dataclass
 from exhume.replay.broker_log import ServedSegment
 
 #: A part ends between segments if that is nearer to the wanted size than this share of it.

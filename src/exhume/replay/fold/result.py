@@ -7,7 +7,7 @@ log. A pickled result has them with the headers of their batches: the process th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from exhume.codecs.batches import Batch, read_batch_header
 from exhume.codecs.kernels.types import Int64s
 from exhume.codecs.records import Record, read_record_at, record_section
 from exhume.codecs.wire import Buffer
-from exhume.data_classes import dataclass
 from exhume.replay.broker_log import ServedSegment
 from exhume.replay.fold import tables as columns
 from exhume.replay.fold.kernels.keys import Keys

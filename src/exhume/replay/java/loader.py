@@ -9,13 +9,12 @@ Source: CoordinatorLoaderImpl, OffsetMetadataManager.replay and replayEndTransac
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from exhume.codecs.batch_format import NO_PRODUCER_ID
 from exhume.codecs.batches import wrap_int64
 from exhume.codecs.record_types import ABORT, COMMIT, decode_control_record, decode_record
-from exhume.data_classes import dataclass
 from exhume.replay.broker_log import LoadedBatch
 from exhume.replay.classic_group import JavaGroupRules, MemberRefused, build_classic_group, rebalance_oversized
 from exhume.replay.commits import CommitRules, build_commit, joined_transactions, transaction_of

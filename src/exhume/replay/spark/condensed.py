@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -20,7 +20,6 @@ import pyarrow as pa
 from exhume.arrow_rows import Origin
 from exhume.codecs.log_directory import Evidence, LogDirectory, PartitionDirectory
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
-from exhume.data_classes import dataclass
 from exhume.findings import Findings
 from exhume.replay.spark.numbered import for_each_number
 from exhume.replay.spark.session import collect, prepare_workers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -12,7 +13,6 @@ import pyarrow as pa
 
 from exhume.codecs.log_directory import Evidence
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
-from exhume.data_classes import dataclass
 from exhume.findings import Findings
 from exhume.replay.spark.tasks import Log
 from exhume.replay.spark.wide import TABLE, UNIT, plain_schema

@@ -7,11 +7,11 @@ handled in parallel, and no task needs the whole state.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from exhume.data_classes import dataclass
 from exhume.findings import Findings
 from exhume.replay.spark.wide import MOMENT, TABLE, TABLES, plain_schema
 from exhume.replay.state import CoordinatorState, LazyTables

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,7 +13,6 @@ import pyarrow as pa
 from exhume.arrow_rows import OfLog, of_log, schema_of
 from exhume.codecs.log_directory import LogDirectory, PartitionDirectory, SegmentFile
 from exhume.codecs.salvage import Found, salvage
-from exhume.data_classes import dataclass
 from exhume.errors import EvidenceError
 from exhume.replay.spark.session import collect, prepare_workers
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 import pickle
 import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from exhume.codecs.log_directory import LogDirectory
-from exhume.data_classes import dataclass
 from exhume.replay.broker_log import Stop, served_files
 from exhume.replay.broker_start import recovers_segments, stop_of
 from exhume.replay.fold.plan import plan_parts

@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from exhume.data_classes import dataclass
 from exhume.errors import RequestError
 from exhume.replay.spark.whole_calls import run_whole
 

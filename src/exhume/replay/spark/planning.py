@@ -7,14 +7,13 @@ a part finds its borders. All files of one archive are one task, because exhume 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from exhume.codecs.archives import ArchiveVolume
 from exhume.codecs.log_directory import Evidence, LogDirectory, PartitionDirectory, SegmentFile, discover
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.replicas import choose_replicas
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
-from exhume.data_classes import dataclass
 from exhume.findings import Finding, Findings
 from exhume.replay.spark.pushed_filters import Pushed
 from exhume.replay.spark.source_options import SourceOptions

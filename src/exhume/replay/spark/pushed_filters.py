@@ -7,13 +7,12 @@ partition, record type, offsets partition and replica; comparisons of record off
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from exhume.codecs.partition_directory import PartitionDirectory
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.record_types import RECORD_TYPES
-from exhume.data_classes import dataclass
 from exhume.int64 import LARGEST_INT64
 from exhume.replay.spark.kinds import filtered_kinds, kinds
 

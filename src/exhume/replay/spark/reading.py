@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -16,7 +16,6 @@ from exhume.codecs.remote_volume import RemoteVolume
 from exhume.codecs.segment_reader import SegmentReader
 from exhume.codecs.segment_spans import segment_rows, span_of
 from exhume.codecs.segment_windows import windows
-from exhume.data_classes import dataclass
 from exhume.findings import Findings
 from exhume.replay.spark.kinds import READS
 from exhume.replay.spark.planning import Task, evidence_of

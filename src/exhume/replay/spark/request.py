@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from exhume.codecs.segment_reader import ReadOptions
-from exhume.data_classes import dataclass
 from exhume.replay.load_request import LoadRequest
 from exhume.replay.moment import Moment
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.replicas import RULES, ReplicaRule
 from exhume.codecs.segment_reader import ReadOptions
-from exhume.data_classes import dataclass
 from exhume.errors import RequestError
 from exhume.moments import parse_moment
 from exhume.replay.spark.kinds import filtered_kinds, kind_named

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from operator import attrgetter, itemgetter
@@ -20,7 +20,6 @@ from exhume.arrow_rows import Int32, schema_of
 from exhume.codecs.columns.record_blocks import look_for_damage
 from exhume.codecs.log_directory import Evidence, LogDirectory, PartitionDirectory
 from exhume.codecs.segment_reader import SegmentReader
-from exhume.data_classes import dataclass
 from exhume.findings import Finding, Findings
 from exhume.replay.broker_log import Stop, StrictLog, list_log
 from exhume.replay.broker_start import missing_index_findings, open_strictly, start_problem

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
-
-from exhume.data_classes import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

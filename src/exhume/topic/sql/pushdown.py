@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
 from typing import Any, Literal, TypeVar
@@ -18,7 +19,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exhume.codecs.record_filter import RecordConditions
-from exhume.data_classes import dataclass
 from exhume.errors import RequestError
 from exhume.int64 import LARGEST_INT64
 from exhume.moments import parse_moment

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import TypedDict
 
@@ -18,7 +19,6 @@ from exhume.analysis.explanation.page import EXPLANATION
 from exhume.analysis.history import HISTORY
 from exhume.analysis.reset_plan import RESET_PLAN, RESET_RECORDS
 from exhume.analysis.why import WHY
-from exhume.data_classes import dataclass
 from exhume.errors import RequestError
 from exhume.moments import parse_moment
 from exhume.replay.state_tables import SCHEMAS

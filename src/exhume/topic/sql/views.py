@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,6 @@ from exhume import findings as findings_table
 from exhume.codecs import schemas
 from exhume.codecs.decoded_tables import DUMP
 from exhume.codecs.record_filter import RecordConditions, RecordFilter
-from exhume.data_classes import dataclass
 from exhume.replay.state_tables import SCHEMAS
 from exhume.topic.logs import TopicLogs
 from exhume.topic.sql.pushdown import Pushed
