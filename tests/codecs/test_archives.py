@@ -19,7 +19,7 @@ from unittest.mock import patch
 import pytest
 import zstandard
 
-from exhume.codecs import archives, limits, volumes
+from exhume.codecs import archives, limits, mapping
 from exhume.codecs.archives import ArchiveLimits, ArchiveVolume
 from exhume.codecs.volumes import Entry
 from exhume.errors import EvidenceError, RequestError
@@ -245,7 +245,7 @@ def test_a_zip_that_understates_its_member_gives_no_more_than_it_said(tmp_path: 
 
 def test_zeros_become_a_hole_in_the_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     room: list[int] = []
-    real = volumes.map_descriptor
+    real = mapping.map_descriptor
 
     def watch(descriptor: int, size_bytes: int) -> memoryview:
         room.append(os.fstat(descriptor).st_blocks * 512)

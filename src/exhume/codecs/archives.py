@@ -22,7 +22,8 @@ from typing import IO, Any, Protocol
 from exhume.codecs.archive_streams import CHUNK_BYTES, DAMAGE, ArchiveKind, ForwardStream, archive_kind, decompressed
 from exhume.codecs.file_names import as_text, matters, parse_directory_name
 from exhume.codecs.limits import LIMITS
-from exhume.codecs.volumes import Entry, join, map_descriptor, reason, temporary_file, unreadable
+from exhume.codecs.mapping import map_descriptor
+from exhume.codecs.volumes import Entry, join, reason, temporary_file, unreadable
 from exhume.errors import EvidenceError
 from exhume.findings import Finding, Findings
 

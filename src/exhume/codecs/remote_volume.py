@@ -24,9 +24,10 @@ from pyarrow import fs
 
 from exhume.codecs.file_names import as_text
 from exhume.codecs.file_systems import file_system, path_in, refused
+from exhume.codecs.mapping import map_descriptor
 from exhume.codecs.object_versions import is_content_of, tag_of
 from exhume.codecs.uris import Uri
-from exhume.codecs.volumes import Entry, join, map_descriptor, reason, temporary_file
+from exhume.codecs.volumes import Entry, join, reason, temporary_file
 from exhume.errors import EvidenceError
 from exhume.findings import Finding, Findings
 

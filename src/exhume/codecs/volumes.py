@@ -8,10 +8,8 @@ root. Names that are no valid text keep their bytes (surrogate escapes). A volum
 from __future__ import annotations
 
 import errno
-import mmap
 import os
 import stat
-import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,6 +17,7 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from exhume.codecs.file_names import as_text, matters, parse_file_name
+from exhume.codecs.mapping import map_descriptor
 from exhume.errors import EvidenceError, RequestError
 from exhume.findings import Finding, Findings
 
@@ -271,16 +270,6 @@ def _opened(path: Path) -> int:
         return os.open(path, flags | getattr(os, "O_NOATIME", 0))
     except PermissionError:
         return os.open(path, flags)
-
-
-def map_descriptor(descriptor: int, size_bytes: int) -> memoryview:
-    """The first `size_bytes` of an open file, mapped read-only. The descriptor may be closed afterwards."""
-    if size_bytes == 0:
-        return memoryview(b"")
-    if sys.version_info >= (3, 13):
-        # Without this each mapping holds a descriptor, and logs of many segments exceed the limit on open files.
-        return memoryview(mmap.mmap(descriptor, size_bytes, access=mmap.ACCESS_READ, trackfd=False))
-    return memoryview(mmap.mmap(descriptor, size_bytes, access=mmap.ACCESS_READ))
 
 
 def temporary_file(temp_dir: Path | None) -> IO[bytes]:
