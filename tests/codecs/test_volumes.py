@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from exhume.codecs.mapping import map_descriptor
 from exhume.codecs.volumes import LocalVolume
 from exhume.errors import EvidenceError
 
@@ -81,6 +82,25 @@ def test_buffers_that_are_dropped_give_their_descriptors_back(tmp_path: Path) ->
 
     gc.collect()
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_buffers_in_use_hold_no_descriptor_and_cannot_be_changed(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"evidence")
+    volume = LocalVolume(tmp_path)
+    gc.collect()
+    before = len(list(Path("/proc/self/fd").iterdir()))
+
+    buffers = [volume.open("f") for _ in range(50)]
+
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert all(buffer.readonly and bytes(buffer) == b"evidence" for buffer in buffers)
+
+
+def test_no_more_is_mapped_than_the_file_has(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"evidence")
+
+    with (tmp_path / "f").open("rb") as file, pytest.raises(ValueError, match="greater than file size"):
+        map_descriptor(file.fileno(), 100_000)
 
 
 def test_a_missing_file_is_an_evidence_error_with_path_and_remedy(tmp_path: Path) -> None:

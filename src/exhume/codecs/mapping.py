@@ -19,6 +19,7 @@ def map_descriptor(descriptor: int, size_bytes: int) -> memoryview:
 
     Raises:
         OSError: the system cannot map the file.
+        ValueError: the file is shorter.
     """
     if size_bytes == 0:
         return memoryview(b"")
@@ -26,6 +27,9 @@ def map_descriptor(descriptor: int, size_bytes: int) -> memoryview:
         return memoryview(mmap.mmap(descriptor, size_bytes, access=mmap.ACCESS_READ, trackfd=False))
     if os.name != "posix" or sys.maxsize < 1 << 32:
         return memoryview(mmap.mmap(descriptor, size_bytes, access=mmap.ACCESS_READ))
+    # mmap(2) maps pages beyond the end of a file too: to read one is a bus error.
+    if os.fstat(descriptor).st_size < size_bytes:
+        raise ValueError("mmap length is greater than file size")
     # Before 3.13 each `mmap.mmap` keeps a descriptor of its own.
     import pyarrow as pa
 
