@@ -9,7 +9,7 @@ PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 # The tests that `make test` leaves to `make test-all`.
 LEFT_OUT := spark or broker or slow or corpus or browser
 # `make test-all` takes a third of the parameters of each long sweep, the next third on the next day, and half of the random examples.
-SHARE ?= $(shell expr $$(date +%s) / 86400 % 3)/3
+SHARE ?= $(shell expr $$(date +%s) / 86400 % 3 + 1)/3
 EXAMPLES ?= 0.5
 # The Kafka releases that `make jars` fetches: those whose brokers and tools the tests start.
 RELEASES ?= 4.4.0 4.3.0 4.0.0 3.9.1 2.8.2 1.1.1 0.10.2.2
@@ -53,7 +53,7 @@ test-all: $(VENV)/.test ## run the tests as CI does; those on Spark need Java 17
 	  test -z "$$missing" || echo "Not in $(JARS), so that tests that start them are skipped: Kafka$$missing. Get them with: make jars"
 	$(if $(SHARE),EXHUME_SHARE=$(SHARE)) EXHUME_EXAMPLES=$${EXHUME_EXAMPLES:-$(EXAMPLES)} $(BIN)/pytest $(PYTEST_ARGS)
 
-test-sweeps: ## as test-all, with every parameter of each long sweep and all random examples: an hour
+test-sweeps: ## as test-all, with every parameter of each long sweep and all random examples
 	$(MAKE) test-all SHARE= EXAMPLES=1
 
 check: $(VENV)/.test $(VENV)/.lint ## formatting, lint, types, import contracts

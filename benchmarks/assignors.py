@@ -30,7 +30,7 @@ def run(*, repetitions: int) -> int:
         command = ["java", "-cp", f"{jars}/*", str(_DRIVER)]
         printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
     except (OSError, subprocess.CalledProcessError) as error:
-        say(f"Kafka's classes do not run: {error}. Get them with: make jars")
+        say(f"Kafka's classes do not run: {error}. They need a JDK of 17 or later, and the jars of: make jars")
         return 1
     theirs = {tuple(words[:3]): float(words[3]) for line in printed.splitlines() if len(words := line.split()) == 4}
     rows = [

@@ -78,17 +78,23 @@ def _take_share(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out slow parameters that are not in the share of $EXHUME_SHARE, such as 2/3. Tests begin with different shares."""
     if _SHARE is None:
         return
-    number, count = map(int, _SHARE.split("/"))
+    try:
+        number, count = map(int, _SHARE.split("/"))
+        assert 1 <= number <= count
+    except (ValueError, AssertionError) as error:
+        raise pytest.UsageError(f"EXHUME_SHARE={_SHARE} is no share: write 1/3, 2/3 or 3/3") from error
     seen: Counter[str] = Counter()
-    left_out = []
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
     for item in items:
+        is_out = False
         if item.get_closest_marker("slow") is not None and hasattr(item, "callspec"):
             test = item.nodeid.partition("[")[0]
-            if (seen[test] + zlib.crc32(test.encode()) - number) % count:
-                left_out.append(item)
+            is_out = (seen[test] + zlib.crc32(test.encode()) - number) % count != 0
             seen[test] += 1
+        (left_out if is_out else kept).append(item)
     config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in set(left_out)]
+    items[:] = kept
 
 
 def pytest_report_header() -> str | None:

@@ -57,16 +57,18 @@ class _JavaProcess:
         """End it at once, as after a crash."""
         self._process.kill()
         self._process.wait()
+        if self._unfinished is not None:
+            self._unfinished.unlink(missing_ok=True)
 
     def stop(self) -> None:
         self._process.terminate()
         try:
             self._process.wait(PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        if self._unfinished is not None and self._unfinished.exists():
-            self._unfinished.rename(self._unfinished.with_suffix(""))
+            self.kill()
+        else:
+            if self._unfinished is not None and self._unfinished.exists():
+                self._unfinished.rename(self._unfinished.with_suffix(""))
 
     def _said(self) -> str:
         return f"{self.output}:\n{tail(self.output.read_text(encoding='utf-8', errors='replace'))}"

@@ -30,6 +30,7 @@ class WebServer:
     port: int = 0
     asked: list[tuple[str, str | None]] = field(default_factory=list)
     logins: set[str | None] = field(default_factory=set)
+    redirects: dict[str, str] = field(default_factory=dict)
 
     def uri(self, path: str, login: str = "") -> str:
         return f"http://{login}127.0.0.1:{self.port}{path}"
@@ -50,6 +51,11 @@ def _handler(server: WebServer) -> type[BaseHTTPRequestHandler]:
             wanted = self.headers["Range"]
             server.asked.append((self.path, wanted))
             server.logins.add(self.headers["Authorization"])
+            if self.path in server.redirects:
+                self.send_response(302)
+                self.send_header("Location", server.redirects[self.path])
+                self.end_headers()
+                return
             content = server.files.get(self.path)
             if content is None or server.status != 200:
                 self.send_error(404 if content is None else server.status)
@@ -103,6 +109,14 @@ def test_an_archive_of_a_web_server_is_read_as_a_file_is(
     assert offsets(web.uri("/copies/log.tar.gz?token=a%2Fb", "reader:secret@")) == offsets(DEMO_LOG)
     assert len({wanted for _, wanted in web.asked if wanted}) > 2
     assert web.logins == {"Basic cmVhZGVyOnNlY3JldA=="}
+
+
+def test_a_server_that_a_redirect_names_gets_no_password(web: WebServer, archive: bytes) -> None:
+    web.files["/log.tar.gz"] = archive
+    web.redirects["/old.tar.gz"] = f"http://localhost:{web.port}/log.tar.gz"
+
+    assert offsets(web.uri("/old.tar.gz", "reader:secret@")) == offsets(DEMO_LOG)
+    assert web.logins == {"Basic cmVhZGVyOnNlY3JldA==", None}
 
 
 def test_a_segment_of_a_web_server_is_a_partition(web: WebServer) -> None:

@@ -132,7 +132,8 @@ class RemoteVolume:
         with self._opened(path) as file, temporary_file(self._temp_dir) as spilled:
             # The bytes before the window stay a hole in the temporary file, and take no disk space.
             tag = self._tag(path, file)
-            self._spill(file, path, start, min(end, self._size_bytes(path, file)), spilled)
+            end = min(end, self._size_bytes(path, file))
+            self._spill(file, path, start, end, spilled)
             self._check_tag(path, tag)
             return map_descriptor(spilled.fileno(), end)
 

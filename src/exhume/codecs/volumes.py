@@ -308,7 +308,7 @@ _REMEDIES = {
     errno.EISDIR: "Name a file in it",
     errno.ELOOP: "The link leads to itself: give the directory that it was meant for",
     errno.ENAMETOOLONG: "Check the path",
-    errno.ENOMEM: "This process may not address so much memory (ulimit -v): raise that limit, or give fewer partitions",
+    errno.ENOMEM: "This process may not map so much (ulimit -v) or so many files (vm.max_map_count): raise it, or give fewer partitions",
     errno.EMFILE: "Raise the limit on open files (ulimit -n), or give fewer partitions at a time",
     errno.ENFILE: "Too many files are open on this machine: close some and try again",
 }

@@ -25,20 +25,21 @@ _MOST_WITHOUT_RANGES_BYTES = 64 * 1024 * 1024
 _TIMEOUT_S = 60.0
 _SKIPPED_BYTES = 1024 * 1024
 _PARTIAL = 206
+_HEADERS = {"Accept-Encoding": "identity", "User-Agent": "exhume"}
 
 
 def web_file_system(root: Uri) -> fs.FileSystem:
     """Return the files of this server. The options of the URI are the query of each request."""
-    headers = {"Accept-Encoding": "identity", "User-Agent": "exhume"}
+    login = None
     if root.user is not None:
-        login = f"{root.user}:{root.password or ''}"
-        headers["Authorization"] = f"Basic {b64encode(login.encode()).decode()}"
-    return fs.PyFileSystem(_WebFiles(root.scheme, urlencode(root.options), headers))
+        name_and_password = f"{root.user}:{root.password or ''}"
+        login = f"Basic {b64encode(name_and_password.encode()).decode()}"
+    return fs.PyFileSystem(_WebFiles(root.scheme, urlencode(root.options), login))
 
 
 class _WebFiles(fs.FileSystemHandler):  # type: ignore[misc]
-    def __init__(self, scheme: str, query: str, headers: Mapping[str, str]) -> None:
-        self._scheme, self._query, self._headers = scheme, query, headers
+    def __init__(self, scheme: str, query: str, login: str | None) -> None:
+        self._scheme, self._query, self._login = scheme, query, login
         self._tags: dict[str, str | None] = {}
         self._sizes: dict[str, int] = {}
 
@@ -94,7 +95,10 @@ class _WebFiles(fs.FileSystemHandler):  # type: ignore[misc]
         host, _, inside = path.partition("/")
         query = f"?{self._query}" if self._query else ""
         url = f"{self._scheme}://{host}/{quote(inside, errors='surrogateescape')}{query}"
-        request = Request(url, headers={**self._headers, **(headers or {})}, method=method)  # noqa: S310 - http or https
+        request = Request(url, headers={**_HEADERS, **(headers or {})}, method=method)  # noqa: S310 - http or https
+        if self._login is not None:
+            # The server that a redirect names does not get it.
+            request.add_unredirected_header("Authorization", self._login)
         try:
             answer: HTTPResponse = urlopen(request, timeout=_TIMEOUT_S)  # noqa: S310
         except HTTPError as error:

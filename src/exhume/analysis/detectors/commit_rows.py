@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from functools import cache
@@ -16,6 +15,7 @@ from exhume.analysis.detectors.commit_loops import loops
 from exhume.analysis.detectors.commit_loops.columns import COMMIT_COLUMNS, COMMIT_WITH_GROUP, NEVER, Bit, CommitColumn, Floats
 from exhume.analysis.detectors.commits import GROUP_PHASES, REASONS, Change, CommitRow, Reason
 from exhume.analysis.number_columns import NONE, Flags, Int64s, numbers_of, or_none
+from exhume.int64 import random_number
 
 #: The code of (group, topic), and of (that code, partition), each in 63 bits.
 _TOPIC_BITS, _PARTITION_BITS = 31, 32
@@ -55,7 +55,7 @@ class _Numbering:
         if len(self._slots) < _SLOTS * len(self.codes):
             count, room = 0, 2 * _SLOTS * len(self.codes)
             # A random size: the author of a log must not be able to choose codes that collide.
-            self._slots = np.full(room + int.from_bytes(os.urandom(8), "big") % room, NONE, np.int64)
+            self._slots = np.full(room + random_number() % room, NONE, np.int64)
         loops.enter(self.codes, count, self._slots)
 
 

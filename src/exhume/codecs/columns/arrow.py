@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import lru_cache
 from typing import Any
 
@@ -12,6 +11,7 @@ import pyarrow as pa
 
 from exhume.codecs.kernels.texts import copy_texts, number_texts
 from exhume.codecs.kernels.types import Bytes, Int64s
+from exhume.int64 import random_number
 
 #: The most rows of a record batch.
 ROWS = 32_768
@@ -19,7 +19,7 @@ ROWS = 32_768
 _FEW = 8192
 _SHORT = 16
 #: The seed of the hashes that find equal texts.
-_SEED = int.from_bytes(os.urandom(8), "big") >> 2
+_SEED = random_number()
 
 Flags = npt.NDArray[np.bool_]
 

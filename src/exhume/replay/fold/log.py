@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from exhume.codecs.kernels.types import Int64s
 from exhume.codecs.log_directory import PartitionDirectory
+from exhume.int64 import random_number
 from exhume.replay.broker_log import Stop, StrictLog, is_unclean, list_log
 from exhume.replay.broker_start import open_strictly, recovers_segments
 from exhume.replay.clock_counts import ClockCounts
@@ -131,7 +131,7 @@ class _LocalFold:
         self._is_careful = is_careful
         self._until = until
         start_offset = 0 if options.mode == "lenient" else log.start_offset
-        self._settings = FoldSettings(options, start_offset, int.from_bytes(os.urandom(8), "big") >> 2, (options.at,))
+        self._settings = FoldSettings(options, start_offset, random_number(), (options.at,))
         self._clock: ClockCounts | None = None
 
     def run(self) -> FoldedLog | None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 
 from exhume.codecs.compression import CODECS
 from exhume.codecs.kernels import scan
 from exhume.codecs.kernels.types import Int64s
 from exhume.codecs.record_types import GROUP_METADATA, LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
-from exhume.int64 import LARGEST_INT64
+from exhume.int64 import LARGEST_INT64, random_number
 from exhume.replay.fold.tables import HAS_LEGACY_COMMITS, PRODUCERS
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
 from exhume.replay.reading import LoadInputs, refused_formats
@@ -70,7 +68,7 @@ def rules_of(profile: BrokerProfile, inputs: LoadInputs, start_offset: int, last
     None for `last_offset` means the end of the log.
     """
     rules = np.zeros(RULES, np.int64)
-    rules[SEED] = int.from_bytes(os.urandom(8), "big") >> 2
+    rules[SEED] = random_number()
     rules[START_OFFSET] = start_offset
     rules[LAST_COUNTED_OFFSET] = LARGEST_INT64 if last_offset is None else last_offset
     for rule, record_type in ((ACCEPTED_0, LEGACY_OFFSET_COMMIT), (ACCEPTED_1, OFFSET_COMMIT), (ACCEPTED_2, GROUP_METADATA)):
