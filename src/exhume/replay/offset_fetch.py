@@ -13,15 +13,56 @@ fetchAllOffsets, GroupCoordinatorService.fetchOffsets (Java).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from exhume.arrow_rows import OfLog
+from exhume.replay.member_columns import in_group_order
 from exhume.replay.partition_state import Commit, OffsetKey, PartitionState, ShareGroupState
 from exhume.replay.profiles import BrokerProfile, JavaProfile, ScalaProfile
-from exhume.replay.state_tables import FetchedOffsetRow
+from exhume.replay.state_tables import SCHEMAS, FetchedOffsetRow, table
 from exhume.replay.verdict import Outcome
+
+_SCHEMA = SCHEMAS["fetched_offsets"]
 
 UNSTABLE = "UNSTABLE_OFFSET_COMMIT"
 NONE = "NONE"
+#: What `stable_…` columns are called in the table `offsets`.
+_STABLE = {"offset": "committed_offset", "leader_epoch": "leader_epoch", "metadata": "metadata"}
+
+
+def fetched_table(
+    shown: PartitionState, held: PartitionState, profile: BrokerProfile, origin: OfLog, groups: Collection[str] | None
+) -> pa.Table:
+    """The rows of `fetched_rows` as a table, at least those of these groups (None: all); `origin` has the columns of the log.
+
+    The answer for most groups is what they committed: such rows are columns of `offsets`. The others are made one by one.
+    """
+    if shown is not held or held.offset_columns is None:
+        whole = held.whole(groups)
+        return table("fetched_offsets", [row | origin for row in fetched_rows(whole if shown is held else shown, whole, profile)])
+    offsets = held.offset_columns.table(origin)
+    pending = {key[0] for transaction in held.transactions.values() for key in transaction.offsets}
+    one_by_one = {*pending, *(key[0] for key in held.offsets)}
+    one_by_one.update(name for name in pc.unique(offsets["group"]).to_pylist() if not _is_known(name, held, profile))
+    is_apart = pc.is_in(offsets["group"], value_set=pa.array(sorted(one_by_one), pa.string()))
+    whole = held.whole(one_by_one)
+    apart = table("fetched_offsets", [row | origin for row in fetched_rows(whole, whole, profile)])
+    return in_group_order([_as_committed(offsets.filter(pc.invert(is_apart)), profile), apart])
+
+
+def _as_committed(offsets: pa.Table, profile: BrokerProfile) -> pa.Table:
+    """The answers where each committed offset is what every request gets."""
+    made = {name: offsets[name] for name in _SCHEMA.names if name in offsets.column_names}
+    count = offsets.num_rows
+    if profile.lists_fetched_offsets:
+        made["is_listed"] = pa.repeat(True, count)
+    if profile.require_stable != "unknown":
+        made |= {f"stable_{answer}": offsets[name] for answer, name in _STABLE.items()}
+        made |= {"is_stable_listed": pa.repeat(True, count), "stable_error": pa.repeat(NONE, count)}
+    return pa.table([made.get(field.name, pa.nulls(count, field.type)) for field in _SCHEMA], schema=_SCHEMA)
 
 
 def fetched_rows(shown: PartitionState, held: PartitionState, profile: BrokerProfile) -> Iterator[FetchedOffsetRow]:
@@ -57,12 +98,16 @@ def fetched_rows(shown: PartitionState, held: PartitionState, profile: BrokerPro
 
 
 def _answered(key: OffsetKey, partition_state: PartitionState, profile: BrokerProfile) -> Commit | None:
-    """The committed offset that a request gets; the Java coordinator looks up the group first."""
-    if isinstance(profile, JavaProfile):
-        group = partition_state.groups.get(key[0])
-        if group is None or isinstance(group, ShareGroupState):
-            return None
-    return partition_state.offsets.get(key)
+    """The committed offset that a request gets."""
+    return partition_state.offsets.get(key) if _is_known(key[0], partition_state, profile) else None
+
+
+def _is_known(group: str, partition_state: PartitionState, profile: BrokerProfile) -> bool:
+    """True if a request for this group gets committed offsets; the Java coordinator looks up the group first."""
+    if not isinstance(profile, JavaProfile):
+        return True
+    found = partition_state.groups.get(group)
+    return found is not None and not isinstance(found, ShareGroupState)
 
 
 def fetch_error(outcome: Outcome, profile: BrokerProfile) -> str | None:

@@ -10,7 +10,7 @@ from exhume.arrow_rows import OfLog
 from exhume.findings import Finding
 from exhume.replay import load_findings
 from exhume.replay.member_columns import LaterMemberTables, MemberTableName, in_group_order
-from exhume.replay.offset_fetch import fetched_rows
+from exhume.replay.offset_fetch import fetched_table
 from exhume.replay.partition_state import ClassicGroupState, OffsetKey, PartitionState
 from exhume.replay.profiles import BrokerProfile
 from exhume.replay.state import LazyTables
@@ -49,14 +49,8 @@ class StateTables:
             self._parts["offsets"][-1] = lambda _: merged
 
     def add_fetches(self, origin: OfLog, shown: PartitionState, held: PartitionState, profile: BrokerProfile) -> None:
-        """Add the answers to requests for the offsets of a partition: see `offset_fetch.fetched_rows`."""
-
-        def made(groups: Collection[str] | None) -> pa.Table:
-            whole = held.whole(groups)
-            rows = fetched_rows(whole if shown is held else shown, whole, profile)
-            return table("fetched_offsets", [row | origin for row in rows])
-
-        self._parts["fetched_offsets"].append(made)
+        """Add the answers to requests for the offsets of a partition: see `offset_fetch.fetched_table`."""
+        self._parts["fetched_offsets"].append(lambda groups: fetched_table(shown, held, profile, origin, groups))
 
     def tables(self) -> LazyTables:
         """All tables, with the rows of every partition that was added."""
