@@ -15,8 +15,8 @@ committed offsets rise; one commit in ten carries metadata. About 700,000 record
     transactional   few keys, committed by 100 producers: one to three batches and a marker, one transaction in ten aborted
     old-formats     few keys, as brokers before 0.11 wrote them: the first half in batch format 0, the second in format 1
 
-Only the first 100 MB are encoded. What lies behind repeats them in further segments, with the offsets of the batches (which no
-checksum covers) moved on: its times start again with every segment, and its records commit what the first ones did.
+Only the first 100 MB are encoded. Further segments repeat them with later batch offsets, which no checksum covers: their times start
+again with every segment, and their records commit what the first ones did.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class Subject:
 
 
 def _scan(log: Log) -> list[pa.RecordBatch]:
-    """What the answer hangs on, of every header."""
+    """The columns that the answer is made of, of every header."""
     with exhume.open(log.directory) as topic:
         return [table.select(["record_count", "crc_status"]) for table in topic.batches()]
 

@@ -18,7 +18,7 @@ from tests.strategies import times
 
 _EXAMPLES = 25
 _ASKED = 8
-#: Behind the place of the log; in braces what hangs on it.
+#: The arguments after the place of the log; those in braces depend on the log.
 QUESTIONS = [
     "inspect",
     "dump",

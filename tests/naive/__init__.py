@@ -70,7 +70,7 @@ def cut_off(batches: Sequence[ReadableBatch], last_offset: int, start_offset: in
             try:
                 for record in item.read():
                     if record.record_offset > last_offset:
-                        break  # What lies behind is not looked at, damage included.
+                        break  # Later bytes are not read, damage included.
                     records.append(record)
             except EvidenceError:
                 return [*left, item], item.batch.last_offset + 1
