@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import compress
+
+import numpy as np
 
 from exhume.analysis.detectors.cases import GroupCase, LogContext, PartitionCase, TopicCase
 from exhume.analysis.detectors.inputs import Inputs, LiveOffset
 from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import NAMED, Proof, finding, next_step, some, undecidable
-from exhume.codecs.offsets_topic import DEFAULT_PARTITION_COUNT, offsets_partition_of
+from exhume.analysis.number_columns import Flags, Int64s
+from exhume.codecs.offsets_topic import DEFAULT_PARTITION_COUNT, hash_of_group, offsets_partition_of
 from exhume.codecs.wire import REPLACEMENT
 from exhume.findings import Finding
 
@@ -33,16 +38,14 @@ def find_partition_count_changed(case: TopicCase, inputs: Inputs) -> Iterator[Fi
         # A name with replaced bytes has another hash than the original.
         if REPLACEMENT not in group.group
     ]
-    placed = [(group.group, partition.log_context.offsets_partition or 0) for partition, group in groups]
+    if not groups:
+        return
+    placed = _Placed.of((group.group, partition.log_context.offsets_partition or 0) for partition, group in groups)
     counts = _counts(placed, inputs.offsets_partitions)
     if counts is None:
         return
     now, other = counts
-    misplaced = [
-        (partition, group)
-        for partition, group in groups
-        if offsets_partition_of(group.group, now) != partition.log_context.offsets_partition
-    ]
+    misplaced = list(compress(groups, placed.is_misplaced(now)))
     by_group: defaultdict[tuple[str | None, str], list[GroupCase]] = defaultdict(list)
     for partition, group in groups:
         by_group[partition.log_context.replica, group.group].append(group)
@@ -50,33 +53,48 @@ def find_partition_count_changed(case: TopicCase, inputs: Inputs) -> Iterator[Fi
         yield _misplaced(partition, group, by_group[partition.log_context.replica, group.group], now, other, inputs=inputs)
 
 
-def _counts(placed: Sequence[tuple[str, int]], given: int | None) -> tuple[int, int | None] | None:
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """The hashes of group ids, and the offsets partition in which the records of each group are."""
+
+    hashes: Int64s
+    partitions: Int64s
+
+    @classmethod
+    def of(cls, places: Iterable[tuple[str, int]]) -> _Placed:
+        groups, partitions = zip(*places, strict=True)
+        return cls(np.array([hash_of_group(group) for group in groups], np.int64), np.array(partitions, np.int64))
+
+    def is_misplaced(self, count: int) -> Flags:
+        """Return for each group if a topic of this many partitions has it elsewhere."""
+        elsewhere: Flags = self.hashes % count != self.partitions
+        return elsewhere
+
+    def misplaced(self, count: int) -> _Placed:
+        rows = self.is_misplaced(count)
+        return _Placed(self.hashes[rows], self.partitions[rows])
+
+
+def _counts(placed: _Placed, given: int | None) -> tuple[int, int | None] | None:
     """Return the present count and a count that explains the other groups (None if none does); None if all groups are in place."""
-
-    def misplaced(count: int) -> list[tuple[str, int]]:
-        return [(group, number) for group, number in placed if offsets_partition_of(group, count) != number]
-
-    if not placed:
-        return None
-    least = max(number for _, number in placed) + 1
+    least = int(placed.partitions.max()) + 1
     candidates = [DEFAULT_PARTITION_COUNT, *range(least, _MOST_PARTITIONS + 1)]
     if given is not None:
-        rest = misplaced(given)
-        return None if not rest else (given, _fitting(rest, candidates))
-    # A count that fits the first groups is rare, so trying all of them costs little.
+        rest = placed.misplaced(given)
+        return None if not len(rest.hashes) else (given, _fitting(rest, candidates))
     if _fitting(placed, [count for count in candidates if count >= least]) is not None:
         return None
-    fits = {count: len(placed) - len(misplaced(count)) for count in {*candidates}}
+    fits = {count: int(np.count_nonzero(~placed.is_misplaced(count))) for count in candidates}
     best = sorted(fits, key=lambda count: (-fits[count], count))[:20]
     for count in best:
-        other = _fitting(misplaced(count), candidates)
+        other = _fitting(placed.misplaced(count), candidates)
         if other is not None:
             return max(count, other), min(count, other)
-    return (best[0], None) if fits[best[0]] > len(placed) / 2 else None
+    return (best[0], None) if fits[best[0]] > len(placed.hashes) / 2 else None
 
 
-def _fitting(placed: Sequence[tuple[str, int]], candidates: Sequence[int]) -> int | None:
-    return next((count for count in candidates if all(offsets_partition_of(group, count) == number for group, number in placed)), None)
+def _fitting(placed: _Placed, candidates: Sequence[int]) -> int | None:
+    return next((count for count in candidates if not placed.is_misplaced(count).any()), None)
 
 
 def _misplaced(
