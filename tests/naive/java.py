@@ -20,6 +20,8 @@ from .records import (
     commit_of,
     control_type,
     decode,
+    fatal_problems,
+    problem_of_subscription,
     records_of,
     simple_group,
 )
@@ -185,7 +187,7 @@ class _Java:
             "epoch": None if is_streams else 0,
             "state": None if is_streams or self.run.release < (3, 8) else "STABLE",
             "timeout": None if is_streams else -1,
-            "process": None, "held": [], "moves to": 0, "is settled": True,
+            "process": None, "held": [], "moves to": 0, "is settled": True, "classic": None, "instance": None,
         }  # fmt: skip
         member = members.setdefault(member_id, fresh)
         if is_about_itself and value is None:
@@ -199,6 +201,7 @@ class _Java:
             return
         if is_about_itself:
             member["timeout"], member["process"] = value.get("rebalance_timeout_ms", -1), value.get("process_id")
+            member["classic"], member["instance"] = value.get("classic_member_metadata"), value.get("group_instance_id")
         else:
             member["epoch"], member["held"] = value["member_epoch"], _held(group["type"], value)
             if self.run.release < (3, 8):
@@ -266,15 +269,45 @@ class _Java:
 
     def loaded(self) -> None:
         """Timers are set: who has something to give up needs a rebalance timeout."""
-        for group in self.groups.values():
+        for name, group in list(self.groups.items()):
             for member_id, member in list(group["members"].items()) if group["type"] in ("consumer", "streams") else ():
                 if member["state"] == "UNREVOKED_TASKS" and member["timeout"] is None:
                     self.run.refuse(-1)
                 if member["state"] == "UNREVOKED_PARTITIONS" and member["timeout"] <= 0:
+                    others = {other_id: other for other_id, other in group["members"].items() if other_id != member_id}
+                    if self.run.release >= (4, 0) and others and all(other["classic"] is not None for other in others.values()):
+                        classic = self.downgraded(group, others)
+                        if classic is not None:
+                            self.groups[name] = classic
+                            break
+                        continue
                     del group["members"][member_id]
                     group["epoch"] += 1
                     if not group["members"] and self.run.release >= (4, 4):
                         group["target epoch"] = group["epoch"]
+
+    def downgraded(self, group: dict[str, Any], others: dict[str, dict[str, Any]]) -> dict[str, Any] | None:
+        """The classic group of these members of a consumer group; None where the coordinator throws on the way to it."""
+        if self.run.release < (4, 3) and not others.keys() <= group["targets"]:
+            return None
+        offered = [{one["name"]: one["metadata"] for one in other["classic"]["supported_protocols"]} for other in others.values()]
+        votes: dict[str, int] = {}
+        for each in offered:
+            known_to_all = [name for name in each if all(name in other for other in offered)]
+            if not known_to_all:
+                return None
+            votes[known_to_all[0]] = votes.get(known_to_all[0], 0) + 1
+        protocol = max(votes, key=lambda name: votes[name])
+        if any(len(each[protocol]) < 2 or each[protocol][0] > 127 for each in offered):
+            return None
+        instances = [other["instance"] for other in others.values() if other["instance"] is not None]
+        problems = {problem_of_subscription(each[protocol]) for each in offered} & fatal_problems(self.run)
+        if problems or len(set(instances)) < len(instances):
+            return None
+        return {
+            "type": "classic", "state": "PreparingRebalance", "protocol_type": "consumer", "protocol": protocol,
+            "generation": group["epoch"], "leader": next(iter(others)) if len(others) == 1 else None, "timestamp": -1, "members": others,
+        }  # fmt: skip
 
 
 def _known(run: Load) -> tuple[dict[int, int | None], dict[int, str]]:

@@ -177,9 +177,9 @@ def classic_group(run: Load, record: Record, version: int, value: dict[str, Any]
     protocol_type = None if forgets_type else value["protocol_type"] if members else value["protocol_type"] or None
     if protocol_type == "consumer" and value["protocol"] is not None and run.release >= (2, 4):
         for member in members.values():
-            problem = _problem_of_subscription(member["subscription"])
+            problem = problem_of_subscription(member["subscription"])
             if problem is not None:
-                is_refused |= problem in _fatal_problems(run)
+                is_refused |= problem in fatal_problems(run)
                 break
     if is_refused:
         run.refuse(record.record_offset)
@@ -195,7 +195,7 @@ def classic_group(run: Load, record: Record, version: int, value: dict[str, Any]
     }
 
 
-def _fatal_problems(run: Load) -> set[str]:
+def fatal_problems(run: Load) -> set[str]:
     """What of a subscription a load does not survive."""
     if run.release < (2, 7) or run.is_from(("4.2.2", "4.2.2"), ("4.4.0", None)):
         return set()
@@ -204,7 +204,7 @@ def _fatal_problems(run: Load) -> set[str]:
     return {"null", "long"}
 
 
-def _problem_of_subscription(content: bytes) -> str | None:
+def problem_of_subscription(content: bytes) -> str | None:
     """`cut`: it ends inside a number; `null`: a length or count below zero; `long`: one that is more than what is left."""
     try:
         (count,) = struct.unpack_from(">i", content, 2)
@@ -230,7 +230,7 @@ def classic_row(group: dict[str, Any], memberless_state: str = "Empty") -> dict[
     """A classic group in the columns of our tables."""
     return {
         "group_type": "classic",
-        "group_state": "Stable" if group["members"] else memberless_state,
+        "group_state": group.get("state") or ("Stable" if group["members"] else memberless_state),
         "protocol_type": group["protocol_type"],
         "protocol": group["protocol"],
         "generation": group["generation"],

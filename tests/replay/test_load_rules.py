@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 
 import exhume
 from exhume.codecs.batch_writer import NewRecord, encode_batch
+from exhume.codecs.embedded import encode_subscription
 from exhume.codecs.record_types import ABORT, COMMIT, encode_key, encode_value
 from exhume.errors import RequestError
 from exhume.fixtures.log_writer import KeyValue, PartitionWriter, group_metadata, offset_commit, tombstone
@@ -299,6 +300,100 @@ def test_a_member_with_partitions_to_give_up_and_no_timeout_is_gone_the_moment_t
         (6, assignment_epoch, "Empty")
     ]
     assert [finding.code for finding in state.findings] == ["member_fenced_at_load"]
+
+
+def metadata(**protocols: bytes) -> dict[str, Any]:
+    supported = [{"name": name, "metadata": content} for name, content in protocols.items()]
+    return {"session_timeout_ms": 30_000, "supported_protocols": supported}
+
+
+SUBSCRIPTION = encode_subscription(1, {"topics": ["orders"]})
+NO_TOPICS = b"\0\1\xff\xff\xff\xff\xff\xff\xff\xff"
+BY_RANGE = metadata(range=SUBSCRIPTION)
+
+
+def fencing_group(log: PartitionWriter, others: Mapping[str, dict[str, Any] | None], *, targets: bool = True, **fields: Any) -> None:
+    """A group at epoch 5 with member n, whom each load fences, and others: the metadata of a member of the classic protocol, or None."""
+    log.append([record(5, {**MEMBER, "rebalance_timeout_ms": 0}, member_id="n"), record(3, {"group_epoch": 5})])
+    for member_id, classic in others.items():
+        member = {**MEMBER, **fields, "rebalance_timeout_ms": 60_000, "classic_member_metadata": classic}
+        log.append([record(5, member, member_id=member_id)])
+        log.append([record(7, {"topic_partitions": []}, member_id=member_id)] if targets else [])
+    log.append([record(6, {"assignment_epoch": 5}), record(8, {**held(5), "member_state": 1}, member_id="n")])
+
+
+#: The answers of brokers of 3.9.1, 4.0.0, 4.1.1, 4.2.1, 4.3.0 and 4.4.0, which tests/brokers/test_fencing.py asks again.
+REMOVED, CLASSIC, REFUSED = ("consumer", 6, None), ("classic", None, 5), ("consumer", 5, None)
+
+
+@pytest.mark.parametrize(
+    ("others", "fields", "expected"),
+    [
+        (
+            {"a": BY_RANGE, "b": BY_RANGE},
+            {},
+            {"3.9.1-new": REMOVED, "4.0.0": CLASSIC, "4.2.2": CLASSIC, "4.3.0": CLASSIC, "4.4.0": CLASSIC},
+        ),
+        (
+            {"a": BY_RANGE},
+            {"targets": False},
+            {"3.9.1-new": REMOVED, "4.0.0": REFUSED, "4.2.2": REFUSED, "4.3.0": CLASSIC, "4.4.0": CLASSIC},
+        ),
+        ({"a": metadata(range=NO_TOPICS)}, {}, {"4.2.1": REFUSED, "4.2.2": CLASSIC, "4.3.0": REFUSED, "4.4.0": CLASSIC}),
+        ({"a": metadata(range=b"\0\1")}, {}, {"4.0.0": CLASSIC, "4.4.0": CLASSIC}),
+        ({"a": metadata(range=b"\0")}, {}, {"4.0.0": REFUSED, "4.4.0": REFUSED}),
+        ({"a": metadata(range=b"\xff\xfb" + SUBSCRIPTION[2:])}, {}, {"4.0.0": REFUSED, "4.4.0": REFUSED}),
+        ({"a": BY_RANGE, "b": metadata(sticky=SUBSCRIPTION)}, {}, {"4.0.0": REFUSED, "4.4.0": REFUSED}),
+        ({"a": BY_RANGE, "b": BY_RANGE}, {"group_instance_id": "i"}, {"4.0.0": REFUSED, "4.4.0": REFUSED}),
+        ({"a": BY_RANGE, "b": None}, {}, {"4.0.0": REMOVED, "4.4.0": REMOVED}),
+    ],
+    ids=[
+        "two",
+        "no-target",
+        "null-topics",
+        "only-version",
+        "no-version",
+        "negative",
+        "no-common-protocol",
+        "one-instance",
+        "other-protocol",
+    ],
+)
+def test_a_group_whose_last_member_of_the_consumer_protocol_is_fenced_becomes_classic_if_it_can(
+    tmp_path: Path, others: dict[str, Any], fields: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    states = {release: load(tmp_path / release, lambda log: fencing_group(log, others, **fields), release=release) for release in expected}
+
+    assert {
+        release: (row["group_type"], row["group_epoch"], row["generation"])
+        for release, state in states.items()
+        for row in state.groups.to_pylist()
+    } == expected
+    for release, state in states.items():
+        assert set(state.members["member_id"].to_pylist()) == {*others, *(["n"] if expected[release] == REFUSED else [])}
+
+
+def test_a_group_that_becomes_classic_begins_to_rebalance_with_the_protocol_that_most_members_prefer(tmp_path: Path) -> None:
+    prefers_sticky = metadata(sticky=SUBSCRIPTION, range=SUBSCRIPTION)
+    others = {"a": metadata(range=SUBSCRIPTION, sticky=SUBSCRIPTION), "b": prefers_sticky, "c": prefers_sticky}
+
+    state = load(tmp_path, lambda log: fencing_group(log, others), release="4.4.0")
+
+    (group,) = state.groups.to_pylist()
+    assert [group[name] for name in ("group_state", "protocol_type", "protocol", "leader")] == [
+        *("PreparingRebalance", "consumer", "sticky", None)
+    ]
+    assert {(row["session_timeout_ms"], row["rebalance_timeout_ms"]) for row in state.members.to_pylist()} == {(30_000, 60_000)}
+    (fenced,) = state.findings
+    assert fenced.sentence.endswith("it is removed at once, and the group becomes classic")
+
+
+def test_a_group_with_more_members_than_a_classic_group_may_have_stays_a_consumer_group(tmp_path: Path) -> None:
+    others = {"a": BY_RANGE, "b": BY_RANGE}
+
+    state = load(tmp_path, lambda log: fencing_group(log, others), release="4.4.0", inputs=LoadInputs(group_max_size=1))
+
+    assert [(row["group_type"], row["group_epoch"]) for row in state.groups.to_pylist()] == [("consumer", 6)]
 
 
 def test_topic_names_come_from_the_topics_file_before_the_log(tmp_path: Path) -> None:

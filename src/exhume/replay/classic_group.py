@@ -179,7 +179,7 @@ def rebalance_oversized(groups: Iterable[Group], group_max_size: int) -> None:
     """Mark classic groups with more members than this for a rebalance: the last step of a load."""
     for group in groups:
         if isinstance(group, ClassicGroupState) and len(group.members) > group_max_size:
-            group.rebalanced_at_load = True
+            group.rebalance_at_load = "group_max_size"
 
 
 def _member(fields: Fields) -> ClassicMember:

@@ -17,6 +17,12 @@ from exhume.replay.refusals import Refusals
 from exhume.replay.state_tables import Row
 from exhume.replay.verdict import LoadAborted
 
+_FENCED = {
+    "removed": "it is removed at once",
+    "downgraded": "it is removed at once, and the group becomes classic",
+    "refused": "it stays only because the group cannot become classic without it",
+}
+
 
 def partition(log: StrictLog, code: str, severity: Severity, sentence: str, remedy: str | None) -> Finding:
     """A finding about a partition as a whole; an incident makes the answer partial."""
@@ -56,10 +62,10 @@ def java_load(log: StrictLog, loader: JavaLoad) -> list[Finding]:
             log,
             "member_fenced_at_load",
             "info",
-            f"member {member_id!r} of group {group!r} must revoke partitions but has no rebalance timeout: it is removed at once",
+            f"member {member_id!r} of group {group!r} must revoke partitions but has no rebalance timeout: {_FENCED[effect]}",
             None,
         )
-        for group, member_id in loader.fenced
+        for group, member_id, effect in loader.fenced
     ]
     skipped = [
         Finding(
@@ -99,7 +105,7 @@ def groups(held: Iterable[tuple[PartitionDirectory, PartitionState]], profile: B
                 last_record_offset=record_offset,
             )
         for name, group in partition_state.groups.items():
-            if isinstance(group, ClassicGroupState) and group.rebalanced_at_load:
+            if isinstance(group, ClassicGroupState) and group.rebalance_at_load == "group_max_size":
                 yield Finding(
                     code="group_over_max_size",
                     severity="info",

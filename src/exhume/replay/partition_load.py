@@ -141,7 +141,7 @@ def _shown(log: StrictLog, loader: JavaLoad, held: PartitionState, names: TopicN
     for name, group in shown.groups.items():
         last = held.groups.get(name)
         if isinstance(group, ClassicGroupState) and isinstance(last, ClassicGroupState) and group.record_offset == last.record_offset:
-            group.rebalanced_at_load = last.rebalanced_at_load
+            group.rebalance_at_load = last.rebalance_at_load
     return replace(shown, transactions=held.transactions)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import pyarrow as pa
 
@@ -76,7 +76,7 @@ class ClassicMember:
 class ClassicGroupState:
     """A classic group as loaded: Stable with members, Empty without. A simple group has no protocol type and no members.
 
-    One with more members than `group.max.size` is `rebalanced_at_load`: PreparingRebalance, without another change.
+    One with more members than `group.max.size`, or that was a consumer group, is PreparingRebalance because of `rebalance_at_load`.
     """
 
     group_type: ClassVar[str] = "classic"
@@ -91,11 +91,11 @@ class ClassicGroupState:
     #: None: unknown to the coordinator.
     subscribed_topics: frozenset[str] | None = None
     memberless_state: str = "Empty"
-    rebalanced_at_load: bool = False
+    rebalance_at_load: Literal["group_max_size", "downgrade"] | None = None
 
     @property
     def state(self) -> str:
-        if self.rebalanced_at_load:
+        if self.rebalance_at_load is not None:
             return "PreparingRebalance"
         return "Stable" if self.members else self.memberless_state
 
@@ -340,5 +340,5 @@ class PartitionState:
 
 def _whole(group: Group) -> Group:
     if isinstance(group, ClassicGroupState) and isinstance(group.members, LaterMembers):
-        return replace(group.members.whole(), rebalanced_at_load=group.rebalanced_at_load)
+        return replace(group.members.whole(), rebalance_at_load=group.rebalance_at_load)
     return group

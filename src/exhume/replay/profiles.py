@@ -164,6 +164,9 @@ class JavaProfile(BrokerProfile):
     commit_interval: int | None = 16384
     #: Members that must revoke partitions and have no rebalance timeout are removed right after the load.
     fences_members: bool = True
+    #: The default group.consumer.migration.policy lets a group become classic if the load fences its last member of the consumer protocol.
+    #: `with_targets`: the coordinator fails to make it classic if one of its other members has no target assignment.
+    downgrade: Literal["disabled", "with_targets", "enabled"] = "enabled"
     #: The removal of the last member of a group sets the assignment epoch to the group epoch (KAFKA-20442).
     emptied_group_is_assigned: bool = True
     #: The formats that this release cannot read: codecs of later releases by their names.

@@ -253,6 +253,7 @@ def java_spans() -> tuple[JavaProfile, ...]:
             reconciled_by="target_epoch",
             commit_interval=None,
             fences_members=False,
+            downgrade="disabled",
             emptied_group_is_assigned=False,
             share_offsets_stop_expiry=False,
         )
@@ -280,6 +281,7 @@ def java_spans() -> tuple[JavaProfile, ...]:
         "4.0.0",
         "4.0.0",
         search_reads_old_batches=True,
+        downgrade="with_targets",
         values=values_4_0,
         value_versions=_accepted(values_4_0),
         creating_types=consumer_4_0 | numbers(family="share", role=("group", "member")),
@@ -319,6 +321,7 @@ def java_spans() -> tuple[JavaProfile, ...]:
         subscription="null_and_length_abort",
         defects=("KAFKA-20570", "KAFKA-20845"),
         initial_epoch=1,
+        downgrade="enabled",
         negative_epoch_aborts=True,
     )
     then(

@@ -20,6 +20,7 @@ from exhume.replay.classic_group import JavaGroupRules, MemberRefused, build_cla
 from exhume.replay.commits import CommitRules, build_commit, joined_transactions, transaction_of
 from exhume.replay.decode import RecordRefused, ReplayRecord, UnknownRecordType, decode_for
 from exhume.replay.java import consumer, share, streams
+from exhume.replay.java.fencing import Fenced, fence_members
 from exhume.replay.java.registry import group_for
 from exhume.replay.load_problems import LoadProblem, ProblemKind
 from exhume.replay.partition_state import (
@@ -56,7 +57,7 @@ class JavaLoad:
     #: The snapshot that requests see: state up to this offset.
     shown_offset: int = -1
     skipped: list[LoadProblem] = field(default_factory=list)
-    fenced: list[tuple[str, str]] = field(default_factory=list)
+    fenced: list[Fenced] = field(default_factory=list)
     _group_rules: JavaGroupRules = field(init=False)
 
     def __post_init__(self) -> None:
@@ -230,7 +231,8 @@ class JavaLoad:
             if isinstance(group, StreamsGroupState):
                 self._check_streams_members(group)
             elif isinstance(group, ConsumerGroupState) and self.profile.fences_members:
-                self._fence_members(group)
+                groups = self.partition_state.groups
+                self.fenced += fence_members(group, groups, self.profile, self._group_rules, self.inputs.group_max_size)
         rebalance_oversized(self.partition_state.groups.values(), self.inputs.group_max_size)
         return self.partition_state, None
 
@@ -242,17 +244,6 @@ class JavaLoad:
                 self.refusals.refuse(
                     LoadProblem(ProblemKind.REBALANCE_TIMEOUT_MISSING, record_offset=at, group=group.group, member_id=member.member_id)
                 )
-
-    def _fence_members(self, group: ConsumerGroupState) -> None:
-        """Remove each member that must revoke partitions and has no rebalance timeout: its timer ends at once."""
-        for member in list(group.members.values()):
-            if member.member_state == "UNREVOKED_PARTITIONS" and (member.rebalance_timeout_ms or 0) <= 0:
-                del group.members[member.member_id]
-                group.target.pop(member.member_id, None)
-                group.group_epoch += 1
-                self.fenced.append((group.group, member.member_id))
-                if not group.members and self.profile.emptied_group_is_assigned:
-                    group.assignment_epoch, group.assignment_timestamp_ms = group.group_epoch, 0
 
 
 def _share_state(record: ReplayRecord) -> ShareState:
