@@ -24,6 +24,7 @@ from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_c
 from exhume.replay import local, partition_load
 from exhume.replay.broker_log import Stop
 from exhume.replay.fold import tables
+from exhume.replay.fold.folded_log import FoldedLog
 from exhume.topic import OffsetsTopic
 from tests import strategies
 from tests.compared import Compared
@@ -408,3 +409,26 @@ def test_a_retention_beyond_the_last_moment_wraps_as_in_java(tmp_path: Path) -> 
         log.append([offset_commit("g", "t", 0, 1, commit_timestamp_ms=2**63 - 1, version=1)], timestamp_ms=1)
 
     assert_same_states(tmp_path)
+
+
+def test_the_fold_of_a_few_keys_keeps_no_room_for_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folds: list[FoldedLog] = []
+
+    def load(folded: FoldedLog, options: partition_load.LoadOptions) -> object:
+        folds.append(folded)
+        return partition_load.load_fold_result(folded, options)
+
+    monkeypatch.setattr(local, "load_fold_result", load)
+    with PartitionWriter(tmp_path, 0) as log:
+        log.append(
+            [offset_commit("billing", "orders", partition, 1, commit_timestamp_ms=1, metadata="m") for partition in range(20)],
+            timestamp_ms=1,
+        )
+
+    with OffsetsTopic(discover([str(tmp_path)]), ReadOptions(least_compiled_bytes=COMPILED)) as topic:
+        assert topic.state().offsets.num_rows == 20
+
+    (folded,) = folds
+    assert len(folded.tables.commits) == len(folded.tables.keys.rows) == 20
+    assert len(folded.tables.group_names.places) == 1
+    assert len(folded.tables.metadata) == 20

@@ -150,6 +150,7 @@ class _LocalFold:
             result, has_notes = self._fold(has_notes=has_notes)
         if result is None or not result.is_done:
             return None
+        result = result.compacted()
         self._settings.note_rules(log.partition.offsets_partition, rules, result)
         if fast.reusable_folds is not None and is_shared and not result.careful_segments:
             fast.reusable_folds[log.partition.path] = (rules, result, fast.read.verify)

@@ -47,6 +47,7 @@ _NAMES: Mapping[str, tuple[int, int]] = {
 }
 #: So many records may wait before those that no load reads any more are dropped.
 _FEW_RECORDS = 10_000
+_FEW_KEYS = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,12 +206,21 @@ class FoldResult:
         records = self.records.copy() if isinstance(self.records, KeptRecords) else self.records
         return FoldResult(Tables(**arrays), records, set(self.careful_segments), self.ends_at, list(self.hidden_from))
 
+    def compacted(self) -> FoldResult:
+        """Return this result for a load: no other can be merged to it. One with few keys has only the rows in use."""
+        # Room for more rows, in large pages, is most of a small fold; to copy a large one takes longer than it saves.
+        return self if self.tables.counts[columns.KEYS] > _FEW_KEYS else self._with(self.records)
+
     def detached(self) -> FoldResult:
-        """Return a small result with its own memory: it can be merged to another, and loaded."""
-        make, packed = self.__reduce__()
-        arrays = {name: tuple(map(np.copy, array)) if isinstance(array, tuple) else array.copy() for name, array in packed[0].items()}
-        detached: FoldResult = make(arrays, *packed[1:])
-        return detached
+        """Return a small result with its own memory: it can be merged to another, and loaded without the segments of the log."""
+        return self._with(self.records.kept(places_of(self.tables)))
+
+    def _with(self, records: LogRecords | KeptRecords) -> FoldResult:
+        arrays = {
+            name: tuple(map(np.copy, array)) if isinstance(array, tuple) else array.copy()
+            for name, array in _arrays_of(self.tables).items()
+        }
+        return _unpickled(arrays, records, self.careful_segments, self.ends_at, self.hidden_from)
 
     def __reduce__(self) -> tuple[Any, ...]:
         kept = self.records.kept(places_of(self.tables))
@@ -244,7 +254,7 @@ def _arrays_of(tables: Tables) -> dict[str, Any]:
 
 
 def _unpickled(arrays: dict[str, Any], *rest: Any) -> FoldResult:
-    """Return a result whose tables have no indexes."""
+    """Return a result whose tables are these arrays, without indexes."""
     no_index = np.zeros(0, np.uint64)
     names = {name: Names(no_index, *arrays[name]) for name in _NAMES}
 
