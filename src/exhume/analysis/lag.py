@@ -5,15 +5,16 @@ The offsets topic has no end offsets of data topics: they come from outside. Whe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TypedDict
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exhume.arrow_rows import Int32, OfLog, schema_of, table_of
+from exhume.analysis.group_slices import GROUP_KEY, group_slices
+from exhume.arrow_rows import Int32, OfLog, batch_of, schema_of
 from exhume.replay.state import CoordinatorState
-from exhume.replay.state_tables import AssignmentRow, MemberRow, OffsetRow, StreamsTopologyRow
+from exhume.replay.state_tables import AssignmentRow, GroupRow, MemberRow, OffsetRow, StreamsTopologyRow
 
 #: The end offset of each topic partition, by topic and partition.
 EndOffsets = Mapping[tuple[str, int], int]
@@ -59,15 +60,35 @@ class _Consumer(TypedDict, total=False):
 
 _Group = tuple[str | None, int | None, str]
 _Place = tuple[str | None, int | None]
+#: The topics that the tasks of a subtopology of a group read.
+_TopicsOfTasks = dict[tuple[_Group, str], list[str]]
+
+#: The columns that rows of `LAG` are made of.
+_OFFSET_COLUMNS = (*GROUP_KEY, "topic", "partition", "committed_offset", "commit_timestamp_ms", "record_offset")
+_MEMBER_COLUMNS = (*GROUP_KEY, "member_id", "client_host", "client_id", "group_instance_id")
+_ASSIGNMENT_COLUMNS = (*GROUP_KEY, "member_id", "kind", "topic", "topic_id", "partition", "subtopology_id", "task_role")
 
 
 def lag_of(state: CoordinatorState, end_offsets: EndOffsets) -> pa.Table:
     """Return the lag of every committed offset and owned partition of a state, as `LAG`, by replica, group, topic, partition, member."""
+    read_topics, share = _topics_of_tasks(state), _share_groups(state)
+    tables = {
+        "offsets": state.offsets.select(_OFFSET_COLUMNS),
+        "members": state.members.select(_MEMBER_COLUMNS),
+        "assignments": state.assignments.filter(pc.not_equal(state.assignments["kind"], "target")).select(_ASSIGNMENT_COLUMNS),
+    }
+    batches = [batch_of(LAG, _rows(slices, share, read_topics, end_offsets)) for slices in group_slices(tables)]
+    return pa.Table.from_batches(batches, schema=LAG)
+
+
+def _rows(slices: Mapping[str, pa.Table], share: Collection[_Group], read_topics: _TopicsOfTasks, end_offsets: EndOffsets) -> list[LagRow]:
+    """Return the rows of some groups, which have all their rows in `slices`."""
     commits: dict[_Group, dict[_Place, OffsetRow]] = {}
-    committed: list[OffsetRow] = state.offsets.to_pylist()
+    committed: list[OffsetRow] = slices["offsets"].to_pylist()
     for row in committed:
         commits.setdefault(_group(row), {})[row["topic"], row["partition"]] = row
-    owners = _owners(state)
+    members: list[MemberRow] = [row for row in slices["members"].to_pylist() if _group(row) not in share]
+    owners = _owners(members, slices["assignments"].to_pylist(), read_topics)
     rows: list[LagRow] = []
     for group in sorted({*commits, *owners}, key=lambda key: (key[0] or "", key[2], key[1] or 0)):
         own, held = commits.get(group, {}), owners.get(group, {})
@@ -76,7 +97,7 @@ def lag_of(state: CoordinatorState, end_offsets: EndOffsets) -> pa.Table:
             end = None if topic is None or partition is None else end_offsets.get((topic, partition))
             owned = held.get(place, [(None, None)])
             rows += [{**_row(group, place, own.get(place), end), **_consumer(holding, member)} for holding, member in owned]
-    return table_of(LAG, rows)
+    return rows
 
 
 def lag_sentence(lag: pa.Table, *, is_past: bool) -> str:
@@ -97,20 +118,22 @@ def lag_sentence(lag: pa.Table, *, is_past: bool) -> str:
     return " · ".join(parts)
 
 
-def _group(row: OffsetRow | MemberRow | AssignmentRow | StreamsTopologyRow) -> _Group:
+def _group(row: OffsetRow | MemberRow | AssignmentRow | StreamsTopologyRow | GroupRow) -> _Group:
     return row["replica"], row["offsets_partition"], row["group"]
 
 
-def _owners(state: CoordinatorState) -> dict[_Group, dict[_Place, list[tuple[str | None, MemberRow]]]]:
+def _share_groups(state: CoordinatorState) -> set[_Group]:
+    groups: list[GroupRow] = state.groups.filter(pc.equal(state.groups["group_type"], "share")).to_pylist()
+    return {_group(row) for row in groups}
+
+
+def _owners(
+    member_rows: Iterable[MemberRow], held: Iterable[AssignmentRow], read_topics: _TopicsOfTasks
+) -> dict[_Group, dict[_Place, list[tuple[str | None, MemberRow]]]]:
     """The members of each partition; those without a partition under (None, None)."""
-    share = {_group(row) for row in state.groups.to_pylist() if row["group_type"] == "share"}
-    members: dict[tuple[_Group, str], MemberRow] = {
-        (_group(row), row["member_id"]): row for row in state.members.to_pylist() if _group(row) not in share
-    }
-    read_topics = _topics_of_tasks(state)
+    members = {(_group(row), row["member_id"]): row for row in member_rows}
     owners: dict[_Group, dict[_Place, list[tuple[str | None, MemberRow]]]] = {}
     busy: set[tuple[_Group, str]] = set()
-    held: list[AssignmentRow] = state.assignments.filter(pc.not_equal(state.assignments["kind"], "target")).to_pylist()
     for row in held:
         group = _group(row)
         member = members.get((group, row["member_id"]))
@@ -128,7 +151,7 @@ def _owners(state: CoordinatorState) -> dict[_Group, dict[_Place, list[tuple[str
     return owners
 
 
-def _topics_of_tasks(state: CoordinatorState) -> dict[tuple[_Group, str], list[str]]:
+def _topics_of_tasks(state: CoordinatorState) -> _TopicsOfTasks:
     """The topics that a task of each subtopology reads."""
     rows: list[StreamsTopologyRow] = state.streams_topologies.to_pylist()
     return {(_group(row), row["subtopology_id"]): [*row["source_topics"], *row["repartition_source_topics"]] for row in rows}
