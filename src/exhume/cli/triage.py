@@ -46,6 +46,8 @@ def triage_command(paths: EvidencePaths, release: LoadRelease = None, temp_dir: 
         summary = summarize_groups(state)
         gone = sorted({*topic.group_names()} - {*summary["group"].to_pylist()})
         here = [*_what_is_here(topic, state), *_groups(summary, gone)]
+        # The detectors take as much memory again.
+        del state, summary
         found = topic.diagnose()
         loud = ranked(found.at_least("warn"), only_headlines=True)
         notes = ranked(found.at_least("info"), only_headlines=True)

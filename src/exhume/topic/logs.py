@@ -69,6 +69,12 @@ class TopicLogs:
 
         return pa.RecordBatchReader.from_batches(DUMP, dump_batches(self.reader(), wanted, raw=raw))
 
+    def group_names(self) -> set[str]:
+        """The name of each group that has a record here."""
+        from exhume.codecs.columns.group_names import group_names
+
+        return group_names(self.reader())
+
     def annotate(self, wanted: RecordFilter) -> pa.RecordBatchReader:
         """The fields of these records with their bytes, of `annotation.ANNOTATION`."""
         from exhume.arrow_rows import batches_of

@@ -127,8 +127,7 @@ class OffsetsTopic:
 
     def group_names(self) -> list[str]:
         """The names of all groups that have a record here, also of those that are gone, sorted. Reads the log."""
-        names = {name for name in self.growth(now_ms=0).table.column("group").unique().to_pylist() if name is not None}
-        return sorted(names)
+        return sorted(self._logs.group_names())
 
     def dump(self, wanted: RecordFilter | None = None, *, raw: bool = False, **conditions: Unpack[RecordKeywords]) -> pa.RecordBatchReader:
         """Every record decoded to the last field, one row each, of `decoded_tables.DUMP`; with `raw`, key and value bytes beside it.

@@ -47,7 +47,7 @@ def batch_tables(reader: SegmentReader) -> Iterator[pa.RecordBatch]:
 
 def record_batches(reader: SegmentReader, wanted: RecordFilter) -> Iterator[pa.RecordBatch]:
     """Yield a row of `schemas.RECORDS` for each wanted record."""
-    return _tables_of_records(reader, wanted, record_table)
+    return tables_of_records(reader, wanted, record_table)
 
 
 def decoded_batches(
@@ -60,13 +60,13 @@ def decoded_batches(
     wanted = replace(wanted or RecordFilter(), types=["end_txn_marker" if name == "end_txn_markers" else name])
     if name == "offset_commit" and columns is not None:
         schema = pa.schema([field for field in schemas.decoded()[name] if field.name in columns])
-        return _tables_of_records(reader, wanted, partial(typed.commit_table, schema=schema))
-    return _tables_of_records(reader, wanted, _TYPED.get(name) or (lambda found: decode_table(name, record_table(found))))
+        return tables_of_records(reader, wanted, partial(typed.commit_table, schema=schema))
+    return tables_of_records(reader, wanted, _TYPED.get(name) or (lambda found: decode_table(name, record_table(found))))
 
 
 def dump_batches(reader: SegmentReader, wanted: RecordFilter, *, raw: bool = False) -> Iterator[pa.RecordBatch]:
     """Yield the dump of the wanted records as rows of `decoded_tables.DUMP`; with `raw`, every row keeps its raw bytes."""
-    return _tables_of_records(reader, wanted, partial(dumped, raw=raw))
+    return tables_of_records(reader, wanted, partial(dumped, raw=raw))
 
 
 def matching_records(reader: SegmentReader, wanted: RecordFilter) -> Iterator[tuple[SegmentBatch, Record]]:
@@ -84,7 +84,7 @@ def matching_records(reader: SegmentReader, wanted: RecordFilter) -> Iterator[tu
                     yield batch, record
 
 
-def _tables_of_records(
+def tables_of_records(
     reader: SegmentReader, wanted: RecordFilter, table_of: Callable[[RecordBlock], pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the tables that `table_of` makes of the wanted records of every record block."""
