@@ -5,11 +5,14 @@ For classic groups the values come from member tables, without an object for eac
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import islice
+from typing import Literal, TypeVar
 
 from exhume.analysis.member_tables import ClassicMembers, difference, disjoint, has_duplicates, union
 from exhume.analysis.memberships import Member, MemberName, Membership, TopicPartition
+
+_Kind = TypeVar("_Kind", bound=Hashable)
 
 
 def assigned_of(step: Membership) -> Sequence[tuple[TopicPartition, ...] | None]:
@@ -109,11 +112,11 @@ def client_ids_of(step: Membership) -> list[str | None]:
     return [member.client_id for member in step.members.values()]
 
 
-def client_hosts_of(step: Membership) -> list[str | None]:
-    """Return `Member.client_host` of each member."""
+def kinds_of(step: Membership, name: Literal["client_id", "client_host"], kind_of: Callable[[str | None], _Kind]) -> list[_Kind]:
+    """Return the kind of this attribute of each member. `kind_of` is a function of a module: its results are kept."""
     if isinstance(step.members, ClassicMembers):
-        return step.members.table.column("client_host")
-    return [member.client_host for member in step.members.values()]
+        return step.members.table.kinds(name, kind_of)
+    return [kind_of(getattr(member, name)) for member in step.members.values()]
 
 
 def has_static_members(step: Membership) -> bool:

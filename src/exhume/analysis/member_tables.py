@@ -7,7 +7,7 @@ exist once. `ClassicMembers` makes a member when a caller takes it.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Callable, Hashable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, TypeVar
@@ -28,6 +28,7 @@ _NO_STATE_TIMESTAMP_MS = -1
 _NUMBER_BYTES = 4
 #: The limit of members and partitions in the cache, some ten megabytes.
 _MAX_CACHED = 200_000
+_Item = TypeVar("_Item", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class _Columns:
     subscriptions: bytes
     assignments: bytes
     payloads: MemberPayloads
-    _listed: dict[str, list[Any]] = field(default_factory=dict, init=False)
+    _listed: dict[object, list[Any]] = field(default_factory=dict, init=False)
 
     def __reduce__(self) -> tuple[type[_Columns], tuple[Any, ...]]:
         """Leave out the listed fields: they follow from the rest."""
@@ -54,6 +55,15 @@ class _Columns:
         if listed is None:
             different, places = self.fields[name]
             listed = self._listed[name] = [different[place] for place in places.tolist()]
+        return listed
+
+    def kinds(self, name: str, kind_of: Callable[[Any], _Item]) -> list[_Item]:
+        """Return the kind of this field of every member. `kind_of` is called once for each distinct value."""
+        listed = self._listed.get((name, kind_of))
+        if listed is None:
+            different, places = self.fields[name]
+            kinds = [*map(kind_of, different)]
+            listed = self._listed[name, kind_of] = [kinds[place] for place in places.tolist()]
         return listed
 
     def value_of(self, name: str, at: int) -> Any:
@@ -86,6 +96,10 @@ class MemberTable:
     def column(self, name: str) -> list[Any]:
         """Return a field of each member, by its name in the layout."""
         return self._columns.listed(name)[self._start : self._end]
+
+    def kinds(self, name: str, kind_of: Callable[[Any], _Item]) -> list[_Item]:
+        """Return the kind of a field of each member."""
+        return self._columns.kinds(name, kind_of)[self._start : self._end]
 
     @property
     def has_static_members(self) -> bool:
@@ -292,8 +306,6 @@ def _has_twice(places: _Numbers, counts: npt.NDArray[Any]) -> npt.NDArray[np.boo
 
 
 # Functions over the values of many members.
-
-_Item = TypeVar("_Item", bound=Hashable)
 
 
 def each_once(values: Iterable[_Item]) -> tuple[_Item, ...]:

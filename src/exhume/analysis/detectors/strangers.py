@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from exhume.analysis.detectors.cases import GroupCase
@@ -13,7 +13,7 @@ from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, partition_list, span
 from exhume.analysis.detectors.steps import StepRun, judged, who
-from exhume.analysis.member_columns import client_hosts_of, client_ids_of, disjoint_subscriptions_of
+from exhume.analysis.member_columns import disjoint_subscriptions_of, kinds_of
 from exhume.analysis.memberships import Member, Membership, TopicPartition
 from exhume.durations import HOUR_MS, MINUTE_MS
 from exhume.findings import Finding
@@ -48,39 +48,25 @@ class _Difference:
         return [name for name, differs in names.items() if differs]
 
 
-class _Known(dict[str | None, bool]):
-    """True for a text whose kind is one of these. Few texts come again and again."""
-
-    def __init__(self, kind_of: Callable[[str | None], str], kinds: frozenset[str]) -> None:
-        super().__init__()
-        self._kind_of, self._kinds = kind_of, kinds
-
-    def __missing__(self, text: str | None) -> bool:
-        is_known = self[text] = self._kind_of(text) in self._kinds
-        return is_known
-
-
 @dataclass(frozen=True, slots=True)
 class _Natives:
-    """The first words of client ids, and the address ranges, that belong to a group; and how long it had one range alone."""
+    """The first words of client ids, and the address ranges, that belong to a group; and how long it had one range alone.
+
+    `has_other_words` is True if other client ids were in the group too.
+    """
 
     words: frozenset[str]
     ranges: frozenset[str]
     alone_until_ms: int | None
-    _clients: _Known = field(init=False, repr=False, compare=False)
-    _hosts: _Known = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_clients", _Known(_first_word, self.words))
-        object.__setattr__(self, "_hosts", _Known(_range_of, self.ranges))
+    has_other_words: bool
 
     def has(self, member: Member) -> bool:
-        return self._clients[member.client_id] and self._hosts[member.client_host]
+        return not _has_other_client_id(member, self) and not _has_other_address(member, self)
 
     def of(self, step: Membership) -> list[bool]:
         """Return for each member of a step whether it belongs to the group. Uses columns only."""
-        clients, hosts = self._clients, self._hosts
-        return [clients[client] and hosts[host] for client, host in zip(client_ids_of(step), client_hosts_of(step), strict=True)]
+        words, ranges = self.words, self.ranges
+        return [word in words and own in ranges for word, own in zip(_words_of(step), _ranges_of(step), strict=True)]
 
 
 def find_strangers(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # noqa: ARG001
@@ -93,7 +79,7 @@ def find_strangers(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # no
     """
     steps = [step for step in judged(group) if step.kind in ("classic", "consumer")]
     natives = _natives(steps)
-    if natives is None:
+    if natives is None or not (natives.has_other_words or _had_one_range(group, natives, natives.alone_until_ms)):
         return
     run: list[Membership] = []
     for step in steps:
@@ -123,15 +109,16 @@ def _natives(steps: Sequence[Membership]) -> _Natives | None:
     for place, step in enumerate(steps):
         later = steps[place + 1].timestamp_ms if place + 1 < len(steps) else None
         length_ms = 1 if later is None or step.timestamp_ms is None else max(later - step.timestamp_ms, 1)
-        for word in {*map(_first_word, {*client_ids_of(step)})}:
+        for word in {*_words_of(step)}:
             words[word] += length_ms
-        for address_range in {*map(_range_of, {*client_hosts_of(step)})}:
+        for address_range in {*_ranges_of(step)}:
             ranges[address_range] += length_ms
         if alone_until_ms is None and len(ranges) > 1:
             alone_until_ms = step.timestamp_ms
     if len(words) < 2 and len(ranges) < 2:
         return None
-    return _Natives(_most(words), _most(ranges), alone_until_ms)
+    own_words = _most(words)
+    return _Natives(own_words, _most(ranges), alone_until_ms, len(own_words) < len(words))
 
 
 def _most(times: Mapping[str, int]) -> frozenset[str]:
@@ -152,6 +139,14 @@ def _range_of(host: str | None) -> str:
     parts = (host or "").removeprefix("/").split(".")
     is_address = len(parts) == 4 and all(part.isdigit() for part in parts)
     return ".".join(parts[:_RANGE_PARTS]) if is_address else ""
+
+
+def _words_of(step: Membership) -> list[str]:
+    return kinds_of(step, "client_id", _first_word)
+
+
+def _ranges_of(step: Membership) -> list[str]:
+    return kinds_of(step, "client_host", _range_of)
 
 
 def _are_some(belong: Sequence[bool]) -> bool:
