@@ -183,12 +183,11 @@ def _together(group: GroupCase) -> Iterator[tuple[_Removed, GroupRecord | None]]
 
 def _group_tombstones(group: GroupCase) -> list[GroupRecord]:
     """Return the tombstones of the group itself, without those of a conversion, whose batch continues with another group type."""
+    tombstones = [each for each in group.records if each.value is None and role_of(each.record_type) == "group"]
+    if not tombstones:
+        return []
     lasts = {(each.path, each.byte_position): each for each in group.records}
-    return [
-        each
-        for each in group.records
-        if each.value is None and role_of(each.record_type) == "group" and lasts[each.path, each.byte_position].value is None
-    ]
+    return [each for each in tombstones if lasts[each.path, each.byte_position].value is None]
 
 
 def _first_of_batch(group: GroupCase, record: GroupRecord | None) -> int:

@@ -149,20 +149,20 @@ def _lasting_absences(
 def _existing(absence: _Absence, existence: _Existence, first: int) -> Iterator[_Absence]:
     """Split the partitions of an absence by the time since which they exist, and yield those that lasted."""
     topic, began_ms = absence.topic, absence.stretch.first.timestamp_ms
+    # A partition exists as soon as a higher one does.
+    if existence.is_before(topic, absence.partitions[-1], began_ms, first):
+        yield absence
+        return
     existed: list[int] = []
     new: dict[int, list[int]] = {}
     never_named: list[int] = []
     for partition in absence.partitions:
         since_ms = existence.since_ms(topic, partition)
-        if since_ms is not None and (began_ms is None or since_ms <= began_ms):
-            existed.append(partition)
-            continue
-        owned_at = existence.first_step(topic, partition)
-        if owned_at is not None and owned_at <= first:
+        if existence.is_before(topic, partition, began_ms, first):
             existed.append(partition)
         elif since_ms is not None:
             new.setdefault(since_ms, []).append(partition)
-        elif owned_at is None:
+        elif existence.first_step(topic, partition) is None:
             never_named.append(partition)
     if existed:
         yield replace(absence, partitions=existed)
@@ -191,6 +191,14 @@ class _Existence:
             times_ms += [time_ms for time_ms, count in self._recorded.get(topic, ()) if count > partition]
             self._known[place] = min((each for each in times_ms if each is not None), default=None)
         return self._known[place]
+
+    def is_before(self, topic: str, partition: int, began_ms: int | None, step: int) -> bool:
+        """Return True if this partition exists at this time, or if this step or one before it owns it. Without a time: if it exists."""
+        since_ms = self.since_ms(topic, partition)
+        if since_ms is not None and (began_ms is None or since_ms <= began_ms):
+            return True
+        owned_at = self.first_step(topic, partition)
+        return owned_at is not None and owned_at <= step
 
     def first_step(self, topic: str, partition: int) -> int | None:
         """Return the number of the first step that owns this partition or a higher one; None for no step."""
