@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import chain, pairwise
 
 import numpy as np
@@ -37,6 +39,7 @@ from exhume.analysis.number_columns import NONE, Int64s, numbers_of, or_none, ro
 from exhume.analysis.removals.tombstones import OffsetTombstone, OffsetTombstones
 from exhume.arrow_rows import Origin
 from exhume.codecs.columns.careful_batches import CRC_STATUSES
+from exhume.codecs.columns.following import Following
 from exhume.codecs.columns.record_blocks import RecordBlock
 from exhume.codecs.kernels import records, scan
 from exhume.codecs.log_directory import PartitionDirectory
@@ -62,17 +65,23 @@ def condense(reader: SegmentReader, names: TopicNames | None = None, *, commits_
     With `commits_of`, the case has only the commits of these groups, which is much faster. It has the tombstones of all groups: offsets
     of several groups may be removed at one time. It lacks the values that tombstones of other groups removed.
     """
-    condenser, extents = Condenser(names, commits_of=commits_of), ExtentReaders()
-    collect(reader, [extents, condenser])
+    extents = ExtentReaders()
+    # Half of the work makes the tables of the records, the other half takes them.
+    with Following(reader.options.most_threads) as following:
+        condenser = Condenser(names, commits_of=commits_of, following=following)
+        collect(reader, [extents, condenser])
     return condenser.case(extents.extents(reader.evidence.partitions))
 
 
 class Condenser(LogCollector):
-    """Collect the case of all logs of a pass."""
+    """Collect the case of all logs of a pass. `following` may do its work on another thread: wait for it before `case`."""
 
-    def __init__(self, names: TopicNames | None = None, *, commits_of: Collection[str] | None = None) -> None:
+    def __init__(
+        self, names: TopicNames | None = None, *, commits_of: Collection[str] | None = None, following: Following | None = None
+    ) -> None:
         self._names = names if names is not None else TopicNames()
         self._commits_of = commits_of
+        self._following = following or Following(1)
         self._logs: dict[Origin, PartitionCondenser] = {}
 
     def of(self, partition: PartitionDirectory) -> Iterable[LogCollector]:  # noqa: ARG002
@@ -89,7 +98,12 @@ class Condenser(LogCollector):
             self._logs[origin] = PartitionCondenser(chunk.partition, self._names)
             if self._commits_of is None and may_be_uncleaned(chunk.partition):
                 self._logs[origin].superseded = SupersededBytes(chunk.partition)
-        self._logs[origin].take(chunk, self._commits_of)
+        log = self._logs[origin]
+        if log.superseded is not None:
+            # The sizes come from the block, whose memory the next block fills again.
+            sizes = chunk.sizes()
+            chunk = replace(chunk, sizes=lambda: sizes)
+        self._following.do(partial(log.take, chunk, self._commits_of))
 
     def case(self, extents: LogExtents) -> TopicCase:
         """Return the case; `extents` are those of the logs."""

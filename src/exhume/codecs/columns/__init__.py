@@ -10,4 +10,5 @@ typed            commits and classic groups decoded
 json_texts       JSON objects, written by a kernel
 dumped           the dump of commits and of classic groups; dumped_groups: the values of classic groups
 tables           these tables for every segment; side_by_side: on threads, in the order of the log
+following        one other thread that takes tables in order, while the next ones are made
 """
