@@ -104,9 +104,14 @@ def diagnose_group(group: GroupCase, inputs: Inputs, detectors: Iterable[Detecto
 
 
 def _found(case: TopicCase, inputs: Inputs, detectors: list[Detector], groups: Collection[str] | None) -> Iterator[Finding]:
-    yield from diagnose_topic(case, inputs, detectors)
+    begun = [detector for detector in detectors if detector.begin is not None]
+    for detector in begun:
+        assert detector.begin is not None
+        detector.begin(case)
+    yield from diagnose_topic(case, inputs, [detector for detector in detectors if detector.begin is None])
     for partition in case.partitions:
         yield from diagnose_partition(partition, inputs, detectors, groups)
+    yield from diagnose_topic(case, inputs, begun)
 
 
 def _once(findings: Iterable[Finding]) -> Iterator[Finding]:

@@ -97,6 +97,12 @@ def owners_at_end(group: GroupCase) -> str:
     return ", ".join(owned) + (" …" if len(owners) > MORE_NAMED else "")
 
 
+def begin_trial_loads(case: TopicCase) -> None:
+    """Begin the loads of `find_unloadable_order`."""
+    if case.files is not None:
+        case.files.begin_given_up(tried_releases(case.files.size_bytes))
+
+
 def find_unloadable_order(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
     """Each record is sound, but their order makes a coordinator abort its load of the partition.
 
@@ -312,6 +318,7 @@ DETECTORS = (
         title="Record orders that make a coordinator fail to load",
         section="The coordinator cannot read its log",
         in_topic=find_unloadable_order,
+        begin=begin_trial_loads,
         traps=(
             "On a running broker, a partition with two owners in the log may have one owner again at the end of the load",
             "A copy of compacted and other segments contains orders that no broker had",

@@ -6,6 +6,7 @@ Nothing is read before a detector needs it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -21,6 +22,9 @@ from exhume.codecs.segment_reader import SegmentReader
 from exhume.findings import Findings
 from exhume.replay.reading import CompiledLoad
 
+#: Loads of fewer bytes take less time than other detectors lose by a second thread.
+_LEAST_BEGUN_BYTES = 16 << 20
+
 
 @dataclass(slots=True)
 class LogFiles:
@@ -31,6 +35,8 @@ class LogFiles:
     fast: Callable[[], CompiledLoad]
     damage: Findings
     _directories: list[PartitionDirectory] = field(default_factory=list, init=False)
+    #: Trial loads that another thread makes, by their releases.
+    _begun: dict[tuple[str, ...], Future[list[FailedLoad]]] = field(default_factory=dict, init=False)
 
     @property
     def directories(self) -> list[PartitionDirectory]:
@@ -54,9 +60,19 @@ class LogFiles:
         growth = growth_of(sizes, self.directories, open_transactions, by=None, now_ms=now_ms)
         return {(row["replica"], row["offsets_partition"]): row for row in growth.partitions.to_pylist()}
 
+    def begin_given_up(self, releases: Sequence[str]) -> None:
+        """Begin the loads of `given_up` on another thread, if there are several threads: kernels leave Python to the other detectors."""
+        fast = self.fast()
+        if fast.threads > 1 and self.size_bytes >= _LEAST_BEGUN_BYTES:
+            pool = ThreadPoolExecutor(1, thread_name_prefix="exhume-load")
+            # One load for each thread would slow down the detectors.
+            self._begun[tuple(releases)] = pool.submit(given_up, self.evidence.log_directories, releases, fast=replace(fast, threads=1))
+            pool.shutdown(wait=False)
+
     def given_up(self, releases: Sequence[str]) -> list[FailedLoad]:
         """Return the loads that these releases abort, as `load_check.given_up`. Loads all logs once for each release."""
-        return given_up(self.evidence.log_directories, releases, fast=self.fast())
+        begun = self._begun.pop(tuple(releases), None)
+        return given_up(self.evidence.log_directories, releases, fast=self.fast()) if begun is None else begun.result()
 
     def records(self, origin: Origin) -> Iterator[pa.RecordBatch]:
         """Return the records of one replica of an offsets partition, in log order, as `schemas.RECORDS`."""

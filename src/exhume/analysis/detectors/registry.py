@@ -25,6 +25,7 @@ Option = Literal["--end-offsets", "--start-offsets", "--topics", "--live", "--re
 FindInGroup = Callable[[GroupCase, Inputs], Iterator[Finding]]
 FindInPartition = Callable[[PartitionCase, Inputs], Iterator[Finding]]
 FindInTopic = Callable[[TopicCase, Inputs], Iterator[Finding]]
+Begin = Callable[[TopicCase], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,7 @@ class Detector:
 
     Attributes:
         code: The code of its findings. A class with several cases adds a letter.
+        begin: Begins work for `in_topic` on another thread, which goes on while other detectors run.
         traps: Situations that look like this class and are not.
         needs: Inputs without which the detector cannot decide.
         better_with: Inputs that make its answers more certain.
@@ -46,6 +48,7 @@ class Detector:
     in_group: FindInGroup | None = None
     in_partition: FindInPartition | None = None
     in_topic: FindInTopic | None = None
+    begin: Begin | None = None
     traps: tuple[str, ...] = ()
     needs: tuple[Option, ...] = ()
     better_with: tuple[Option, ...] = ()
