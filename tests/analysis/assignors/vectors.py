@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from exhume.analysis.assignors import Assigned, GroupSpec, MemberSpec
+from exhume.analysis.assignors import GroupSpec, MemberSpec, TopicPartition
 
 #: Member -> topic -> partitions; members and topics without any are left out.
 ByTopic = dict[str, dict[str, list[int]]]
@@ -49,7 +49,7 @@ def read_vectors(path: Path) -> Iterator[Vector]:
             )
 
 
-def by_topic(assigned: Assigned, *, ordered: bool) -> ByTopic:
+def by_topic(assigned: Mapping[str, Sequence[TopicPartition]], *, ordered: bool) -> ByTopic:
     """A plan as the collection writes answers."""
     listed: ByTopic = {}
     for member_id, partitions in assigned.items():

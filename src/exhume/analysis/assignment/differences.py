@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from exhume.analysis.assignment.inputs import previous_owners
 from exhume.analysis.assignment.runs import Case
-from exhume.analysis.assignors import Assigned, GroupAssignment, TopicPartition
+from exhume.analysis.assignors import GroupAssignment, TopicPartition
 from exhume.analysis.topic_sizes import TopicSize
 from exhume.arrow_rows import Int32, OfLog, schema_of
 
@@ -116,7 +116,7 @@ class _Comparison:
         return known is not None and topic not in known and topic not in self._nameless
 
 
-def _owners(assigned: Assigned) -> dict[TopicPartition, list[str]]:
+def _owners(assigned: Mapping[str, Sequence[TopicPartition]]) -> dict[TopicPartition, list[str]]:
     owners: dict[TopicPartition, list[str]] = {}
     for member_id, partitions in assigned.items():
         for each in dict.fromkeys(partitions):

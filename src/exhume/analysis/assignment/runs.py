@@ -135,11 +135,11 @@ def _run(case: Case, variant: Variant, spec: GroupSpec, sizes: Mapping[str, Topi
     return run
 
 
-def _as_sets(assigned: Assigned) -> dict[str, list[TopicPartition]]:
+def _as_sets(assigned: Mapping[str, Sequence[TopicPartition]]) -> dict[str, list[TopicPartition]]:
     return {member_id: sorted(partitions) for member_id, partitions in assigned.items() if partitions}
 
 
-def _by_topic(assigned: Assigned) -> dict[tuple[str, str], list[int]]:
+def _by_topic(assigned: Mapping[str, Sequence[TopicPartition]]) -> dict[tuple[str, str], list[int]]:
     listed: dict[tuple[str, str], list[int]] = {}
     for member_id, partitions in assigned.items():
         for topic, partition in partitions:

@@ -70,7 +70,7 @@ class GroupSpec:
 class GroupAssignment:
     """The result of an assignor: partitions by member, and those that a cooperative assignor withholds until their owner releases them."""
 
-    assigned: Assigned
+    assigned: Mapping[str, Sequence[TopicPartition]]
     withheld: Mapping[str, Sequence[TopicPartition]] = field(default_factory=dict)
 
 

@@ -27,7 +27,7 @@ from typing import Any
 from exhume.analysis.assignors.coordinator_view import CoordinatorView, Held, plan_of
 from exhume.analysis.assignors.group import Assigned, GroupAssignment, GroupSpec, MemberSpec, TopicPartition, by_member_id, static_first
 from exhume.analysis.assignors.java_order import hash_order, sort_key, string_hash
-from exhume.analysis.assignors.racks import RackView, all_racks
+from exhume.analysis.assignors.racks import all_racks
 
 
 def range_by_member_id(spec: GroupSpec) -> GroupAssignment:
@@ -36,21 +36,54 @@ def range_by_member_id(spec: GroupSpec) -> GroupAssignment:
 
 
 def range_static_first(spec: GroupSpec) -> GroupAssignment:
-    """Assign as `range` of 2.4 to 3.4, and as that of the coordinator since 3.9."""
+    """Assign as `range` of 2.4 to 3.4."""
     return _without_racks(spec, static_first)
 
 
+def range_of_coordinator(spec: GroupSpec) -> GroupAssignment:
+    """Assign as `range` of the coordinator since 3.9."""
+    return plan_of(_ranges(spec, static_first))
+
+
 def _without_racks(spec: GroupSpec, order: Callable[[MemberSpec], Any]) -> GroupAssignment:
-    assigned: Assigned = {member.member_id: [] for member in spec.members}
-    for stretch in _stretches(spec, order, racked=False):
-        stretch.hand_out(assigned)
+    ranges = _ranges(spec, order)
+    topics = hash_order((topic for member in spec.in_hash_order() for topic in spec.known_topics(member)), string_hash)
+    assigned: Assigned = {}
+    for member in spec.members:
+        held = ranges[member.member_id]
+        assigned[member.member_id] = [(topic, partition) for topic in topics if topic in held for partition in held[topic]]
     return GroupAssignment(assigned)
+
+
+def _ranges(spec: GroupSpec, order: Callable[[MemberSpec], Any]) -> dict[str, dict[str, range]]:
+    """Return the range of each topic for each member. Topics with the same subscribers and as many partitions are handed out together."""
+    members = sorted(spec.in_hash_order(), key=order)
+    subscriptions: dict[tuple[str, ...], int] = {}
+    places = [subscriptions.setdefault(member.topics, len(subscriptions)) for member in members]
+    subscribed: dict[str, list[int]] = {}
+    for topics, subscription in subscriptions.items():
+        for topic in dict.fromkeys(topics):
+            subscribed.setdefault(topic, []).append(subscription)
+    alike: dict[tuple[int, frozenset[int]], list[str]] = {}
+    for topic, found in subscribed.items():
+        if count := spec.partition_counts.get(topic, 0):
+            alike.setdefault((count, frozenset(found)), []).append(topic)
+    ranges: dict[str, dict[str, range]] = {member.member_id: {} for member in members}
+    for (count, those), listed in alike.items():
+        subscribers = [member for member, subscription in zip(members, places, strict=True) if subscription in those]
+        share, extras = divmod(count, len(subscribers))
+        start = 0
+        for place, member in enumerate(subscribers):
+            end = start + share + (place < extras)
+            ranges[member.member_id] |= dict.fromkeys(listed, range(start, end))
+            start = end
+    return ranges
 
 
 def range_rack_aware(spec: GroupSpec) -> GroupAssignment:
     """Assign as `range` since 3.5."""
     assigned: Assigned = {member.member_id: [] for member in spec.members}
-    stretches = _stretches(spec, static_first, racked=True)
+    stretches = _stretches(spec)
     uses_racks = any(stretch.racks_matter for stretch in stretches)
     if uses_racks:
         alike: dict[tuple[Any, ...], list[_Stretch]] = {}
@@ -69,13 +102,13 @@ def range_rack_aware(spec: GroupSpec) -> GroupAssignment:
     return GroupAssignment(assigned)
 
 
-def _stretches(spec: GroupSpec, order: Callable[[MemberSpec], Any], *, racked: bool) -> list[_Stretch]:
+def _stretches(spec: GroupSpec) -> list[_Stretch]:
     subscribers: dict[str, list[MemberSpec]] = {}
     for member in spec.in_hash_order():
         for topic in dict.fromkeys(spec.known_topics(member)):
             subscribers.setdefault(topic, []).append(member)
     return [
-        _Stretch(spec, topic, sorted(subscribers[topic], key=order), racked=racked)
+        _Stretch(spec, topic, sorted(subscribers[topic], key=static_first))
         for topic in hash_order(subscribers, string_hash)
         if spec.partition_counts[topic]
     ]
@@ -84,12 +117,12 @@ def _stretches(spec: GroupSpec, order: Callable[[MemberSpec], Any], *, racked: b
 class _Stretch:
     """A topic during assignment: its unassigned partitions, and how many each subscriber may still take."""
 
-    def __init__(self, spec: GroupSpec, topic: str, subscribers: Sequence[MemberSpec], *, racked: bool) -> None:
+    def __init__(self, spec: GroupSpec, topic: str, subscribers: Sequence[MemberSpec]) -> None:
         count = spec.partition_counts[topic]
         self.topic = topic
         self.subscribers = subscribers
         self.left = [(topic, partition) for partition in range(count)]
-        self._racks = all_racks(spec, subscribers, [topic]) if racked else RackView()
+        self._racks = all_racks(spec, subscribers, [topic])
         self.racks_matter = self._racks.matter()
         #: Topics of the same shape are co-partitioned: the same subscribers and, if a subscriber has a rack, the same number of partitions.
         self.shape = (

@@ -12,6 +12,7 @@ Source: UniformAssignor, OptimizedUniformAssignmentBuilder (3.7) and UniformHomo
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator, Sequence
 
 from exhume.analysis.assignors.coordinator_view import CoordinatorView, Held, plan_of
 from exhume.analysis.assignors.group import AssignorThrows, GroupAssignment, GroupSpec, TopicPartition
@@ -50,20 +51,17 @@ def filled_one_by_one(view: CoordinatorView, *, keeps_extras: bool) -> GroupAssi
     topics = view.topics[view.members[0].member_id]
     if not topics:
         return plan_of({member.member_id: {} for member in view.members})
-    topics = hash_order(topics, view.topic_hash, copied_set_capacity(len(topics)))
-    everything = view.partitions(topics)
-    taken = {(topic, partition) for held in view.previous.values() for topic, partitions in held.items() for partition in partitions}
-    left = deque(partition for partition in everything if partition not in taken)
-    share, extras = divmod(len(everything), len(view.members))
-    held: dict[str, Held] = {}
+    left = _Left(view, hash_order(topics, view.topic_hash, copied_set_capacity(len(topics))))
+    share, extras = divmod(sum(view.spec.partition_counts[topic] for topic in topics), len(view.members))
+    held: dict[str, dict[str, Sequence[int]]] = {}
     room: dict[str, int] = {}
     for position, member in enumerate(view.members):
         quota = share + (extras > 0)
-        own: Held = {}
+        own: dict[str, Sequence[int]] = {}
         for topic, partitions in view.previous[member.member_id].items():
-            if topic in topics:
+            if topic in left.topics:
                 own[topic] = partitions[:quota]
-                left.extend((topic, partition) for partition in partitions[quota:])
+                left.add(topic, partitions[quota:])
                 quota -= len(own[topic])
         if extras > 0:
             if keeps_extras and quota and len(view.members) - position > extras:
@@ -73,12 +71,43 @@ def filled_one_by_one(view: CoordinatorView, *, keeps_extras: bool) -> GroupAssi
         held[member.member_id] = own
         room[member.member_id] = quota
     for member_id, quota in room.items():
-        for _ in range(min(quota, len(left))):
-            topic, partition = left.popleft()
-            held[member_id][topic] = [*held[member_id].get(topic, ()), partition]
+        own = held[member_id]
+        for topic, taken in left.take(quota):
+            own[topic] = [*own[topic], *taken] if topic in own else taken
     if left:
         raise AssignorThrows("PartitionAssignorException", "Partitions were left unassigned")
     return plan_of(held)
+
+
+class _Left:
+    """The partitions of these topics that no member has, in order, as runs of one topic."""
+
+    def __init__(self, view: CoordinatorView, topics: Sequence[str]) -> None:
+        self.topics = frozenset(topics)
+        self._runs: deque[tuple[str, Sequence[int]]] = deque()
+        taken: dict[str, list[Sequence[int]]] = {}
+        for held in view.previous.values():
+            for topic, partitions in held.items():
+                taken.setdefault(topic, []).append(partitions)
+        for topic in topics:
+            every = range(view.spec.partition_counts[topic])
+            self.add(topic, sorted(set(every).difference(*taken[topic])) if topic in taken else every)
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def add(self, topic: str, partitions: Sequence[int]) -> None:
+        if partitions:
+            self._runs.append((topic, partitions))
+
+    def take(self, count: int) -> Iterator[tuple[str, Sequence[int]]]:
+        """Yield up to `count` partitions from the front."""
+        while count > 0 and self._runs:
+            topic, partitions = self._runs.popleft()
+            if len(partitions) > count:
+                self._runs.appendleft((topic, partitions[count:]))
+            yield topic, partitions[:count]
+            count -= len(partitions)
 
 
 def dealt_in_turn(view: CoordinatorView) -> GroupAssignment:

@@ -16,6 +16,7 @@ from exhume.analysis.assignors import sticky as versions
 from exhume.analysis.assignors.group import GroupAssignment, GroupSpec
 from exhume.analysis.assignors.range_and_roundrobin import (
     range_by_member_id,
+    range_of_coordinator,
     range_rack_aware,
     range_static_first,
     range_sticky,
@@ -110,7 +111,7 @@ VARIANTS: list[Variant] = [
     *_sticky("sticky", cooperative=False),
     *_sticky("cooperative-sticky", cooperative=True),
     Variant("range", "consumer", "3.7", "3.8", ("3.7.2", "3.8.1"), ("owned partitions",), range_sticky),
-    Variant("range", "consumer", "3.9", None, _NEWEST[2:], ("instance ids",), range_static_first),
+    Variant("range", "consumer", "3.9", None, _NEWEST[2:], ("instance ids",), range_of_coordinator),
     Variant("uniform", "consumer", "3.7", "3.7", ("3.7.2",), ("owned partitions", "racks", "topic ids"), uniform_3_7),
     Variant("uniform", "consumer", "3.8", "3.9", ("3.8.1", "3.9.1"), ("owned partitions", "topic ids"), uniform_3_8),
     Variant("uniform", "consumer", "4.0", "4.0", ("4.0.0",), ("owned partitions", "topic ids"), uniform_4_0),
