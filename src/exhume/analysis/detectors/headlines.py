@@ -174,8 +174,8 @@ def _causes(findings: Sequence[Finding], ranks: Sequence[tuple[object, ...]]) ->
         cause = next(_possible_causes(place, findings, by_subject), None)
         if cause is not None:
             found[place] = cause
-    repeats = _repeats(findings, ranks, found)
-    return {place: _root(place, found | repeats) for place in {**found, **repeats}}
+    found |= _repeats(findings, ranks, found)
+    return {place: _root(place, found) for place in found}
 
 
 def _possible_causes(
