@@ -64,6 +64,7 @@ def _cases(*, quick: bool, large: bool) -> Iterator[Case]:
     if not quick:
         ours = ("floor", "crc32c package", "scan", "offsets", "state", "decode", "inspect", "diagnose", *_QUESTIONS)
         yield Case("few-keys", 1000, one_core=ours, two_cores=("scan", "offsets", "state", *brokers))
+        yield Case("few-keys", 1000, partitions=4, two_cores=("exhume state", "exhume diagnose", "exhume load-check", "exhume owners"))
     if large:
         yield Case("few-keys", 10_000, one_core=("floor", "scan", "offsets"), two_cores=("scan", "offsets"))
 
@@ -98,7 +99,7 @@ def main() -> int:
         for case in _cases(quick=asked.quick, large=asked.large):
             if asked.log in case.name:
                 say(case.name)
-                with log_of(case, SCRATCH, keep=case.megabytes <= 1000) as log:
+                with log_of(case, SCRATCH, keep=case.megabytes * case.partitions <= 1000) as log:
                     measure(case, log, results, repetitions=repetitions, warm_up=warm_up, only=asked.only)
     text = report(results)
     if asked.output_file is not None:

@@ -3,8 +3,9 @@
 
     benchmarks/generate.py DIR --variant few-keys --megabytes 100 --codec lz4
 
-lands in DIR/__consumer_offsets-0, in segments of 100 MB (104,857,600 bytes, the default of brokers for this topic), and what it holds
-is printed as JSON. The same options make the same bytes. A codec makes the same records smaller: sizes are asked for before compression.
+lands in DIR/__consumer_offsets-0 (and -1, -2 … with --partitions), in segments of 100 MB (104,857,600 bytes, the default of brokers for
+this topic). What it holds is printed as JSON. The same options make the same bytes. A codec makes the same records smaller: sizes are asked
+for before compression.
 
 600 groups commit. A batch is one request: a run of partitions that one group reads, as many as `--batch-records` in the mean, a few most
 often and up to 200 at times. One record in a hundred is the metadata of a group of 3 to 20 members, in a batch of its own. Times and
@@ -22,6 +23,7 @@ again with every segment, and their records commit what the first ones did.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import random
 import shutil
@@ -40,6 +42,7 @@ from exhume.codecs.batch_writer import NewRecord, encode_batch
 from exhume.codecs.batches import BatchWalk
 from exhume.codecs.compression import CODECS
 from exhume.codecs.embedded.consumer import encode_assignment, encode_subscription
+from exhume.codecs.offsets_topic import offsets_partition_of
 from exhume.codecs.record_types import ABORT, COMMIT, decode_record, encode_control_record, encode_key, encode_value
 from exhume.fixtures.log_writer import KeyValue, PartitionWriter, group_metadata
 
@@ -116,12 +119,14 @@ class _Group:
 class _Cluster:
     """Groups and the clock that they share; makes the records of one request after the other."""
 
-    def __init__(self, variant: str, seed: int, batch_records: float) -> None:
+    def __init__(self, variant: str, seed: int, batch_records: float, place: tuple[int, int]) -> None:
+        """Make the groups. `place` is the number of their offsets partition, and of how many."""
         self.random = random.Random(f"{variant} {seed}")
         self.now_ms = _FIRST_MS
         self._batch_records = batch_records
         self._records = self._group_records = 0
-        self.groups = [(_group_of_many if variant == "many-keys" else _group_of_few)(index, self.random) for index in range(GROUPS)]
+        make = _group_of_many if variant == "many-keys" else _group_of_few
+        self.groups = [make(index, place, self.random) for index in range(GROUPS)]
 
     def any_group(self) -> _Group:
         return self.groups[self.random.randrange(GROUPS)]
@@ -182,16 +187,23 @@ class _Cluster:
         }
 
 
-def _group_of_few(index: int, chance: random.Random) -> _Group:
+def _group_of_few(index: int, place: tuple[int, int], chance: random.Random) -> _Group:
     topics = {
         f"prod.eu-west-1.{_THINGS[(index + each) % 10]}.{_DEEDS[(index // 4 + each) % 6]}.avro.v1": _FEW_PARTITIONS[(index + each) % 4]
         for each in range(3)
     }
-    return _group(f"prod-{_THINGS[index % 10]}-projection-service-{index:04d}", _places(topics), chance)
+    return _group(_placed(f"prod-{_THINGS[index % 10]}-projection-service-{index:04d}", place), _places(topics), chance)
 
 
-def _group_of_many(index: int, chance: random.Random) -> _Group:
-    return _group(f"{_THINGS[index % 10]}-projection-{index:03d}", _places_of_many(), chance)
+def _group_of_many(index: int, place: tuple[int, int], chance: random.Random) -> _Group:
+    return _group(_placed(f"{_THINGS[index % 10]}-projection-{index:03d}", place), _places_of_many(), chance)
+
+
+def _placed(name: str, place: tuple[int, int]) -> str:
+    """This name, or the first longer one that belongs into this offsets partition."""
+    number, count = place
+    longer = (f"{name}-{each}" for each in itertools.count(1))
+    return next(each for each in itertools.chain([name], longer) if offsets_partition_of(each, count) == number)
 
 
 @cache
@@ -324,14 +336,16 @@ def generate(
     seed: int = 1,
     batch_records: float = 24,
     segment_bytes: int = SEGMENT_BYTES,
+    place: tuple[int, int] = (0, 1),
 ) -> Content:
-    """Write `directory/__consumer_offsets-0`, which must not be there, and say what it holds.
+    """Write an offsets partition below `directory`, which must not be there, and say what it holds.
 
-    `megabytes` beyond one segment are rounded up to whole segments.
+    `megabytes` beyond one segment are rounded up to whole segments. `place` is the number of the partition, and of how many: its groups
+    belong there.
     """
-    cluster = _Cluster(variant, seed, batch_records)
+    cluster = _Cluster(variant, seed, batch_records, place)
     segments = -(-megabytes * MEGABYTE // segment_bytes)
-    with PartitionWriter(directory, 0, leader_epoch=_LEADER_EPOCH) as writer:
+    with PartitionWriter(directory, place[0], leader_epoch=_LEADER_EPOCH) as writer:
         piece = _Piece(writer, min(megabytes * MEGABYTE, segment_bytes), NUMBERS_OF_CODECS[codec])
         if variant == "old-formats":
             # Offsets in compressed format 0 are under the checksum: it stays uncompressed, so that it can be repeated.
@@ -399,25 +413,31 @@ def _main() -> None:
     parser.add_argument(
         "--batch-records", type=float, default=24, help="records that a commit has in the mean, if its group has as many keys"
     )
+    parser.add_argument("--partitions", type=int, default=1, help="each of this size, with its own groups (default: 1)")
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
-    if asked.megabytes < 1 or asked.batch_records < 1:
-        parser.error("--megabytes and --batch-records are 1 at least")
+    if asked.megabytes < 1 or asked.batch_records < 1 or asked.partitions < 1:
+        parser.error("--megabytes, --batch-records and --partitions are 1 at least")
     if asked.variant == "old-formats" and asked.codec == "zstd":
         parser.error("zstd came with batch format 2: old formats are compressed with gzip, snappy or lz4")
     try:
-        content = generate(
-            asked.directory,
-            variant=asked.variant,
-            megabytes=asked.megabytes,
-            codec=asked.codec,
-            seed=asked.seed,
-            batch_records=asked.batch_records,
-        )
+        contents = [
+            generate(
+                asked.directory,
+                variant=asked.variant,
+                megabytes=asked.megabytes,
+                codec=asked.codec,
+                seed=asked.seed,
+                batch_records=asked.batch_records,
+                place=(number, asked.partitions),
+            )
+            for number in range(asked.partitions)
+        ]
     except FileExistsError as error:
         parser.error(f"{error.filename} is there already: name another directory, or remove it")
-    json.dump(asdict(content), sys.stdout, indent=2)
-    sys.stdout.write("\n")
+    for content in contents:
+        json.dump(asdict(content), sys.stdout, indent=2)
+        sys.stdout.write("\n")
 
 
 if __name__ == "__main__":

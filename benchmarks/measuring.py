@@ -33,18 +33,20 @@ _BROKER_REPETITIONS = 3
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A log, and what is measured on it: subjects on one core and on two."""
+    """A log, and what is measured on it: subjects on one core and on two. Each of its `partitions` has this many megabytes."""
 
     variant: str
     megabytes: int
     codec: str = "none"
     one_core: Sequence[str] = ()
     two_cores: Sequence[str] = ()
+    partitions: int = 1
 
     @property
     def name(self) -> str:
         codec = "" if self.codec == "none" else f" {self.codec}"
-        return f"{self.variant}{codec} {self.megabytes} MB"
+        count = "" if self.partitions == 1 else f"{self.partitions} × "
+        return f"{self.variant}{codec} {count}{self.megabytes} MB"
 
 
 #: Name of a case, subject, cores.
@@ -88,11 +90,15 @@ def log_of(case: Case, scratch: Path, *, keep: bool = True) -> Iterator[Log]:
             shutil.rmtree(old, ignore_errors=True)
         written.unlink(missing_ok=True)
         say(f"Generating {case.name}")
-        content = generator.generate(directory, variant=case.variant, megabytes=case.megabytes, codec=case.codec)
+        # What is compared with an answer, and asked about, is in the first partition.
+        content, *_ = [
+            generator.generate(directory, variant=case.variant, megabytes=case.megabytes, codec=case.codec, place=(number, case.partitions))
+            for number in range(case.partitions)
+        ]
         written.write_text(json.dumps({"generator": maker, "content": asdict(content)}))
     log = Log(directory, generator.Content(**json.loads(written.read_text())["content"]))
     try:
-        for segment in log.partition.glob("*.log"):
+        for segment in log.directory.glob("*/*.log"):
             with segment.open("rb") as file:
                 while file.read(1 << 24):
                     pass

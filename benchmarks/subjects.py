@@ -49,11 +49,10 @@ class Log:
     def copy(self) -> Path:
         """The same segments without index files, as people copy them: links to the same bytes."""
         directory = self.directory.with_name(f"{self.directory.name}-copy")
-        partition = directory / self.partition.name
-        if not partition.exists():
-            partition.mkdir(parents=True)
-            for segment in self.partition.glob("*.log"):
-                (partition / segment.name).hardlink_to(segment)
+        for segment in () if directory.exists() else self.directory.glob("*/*.log"):
+            partition = directory / segment.parent.name
+            partition.mkdir(parents=True, exist_ok=True)
+            (partition / segment.name).hardlink_to(segment)
         return directory
 
 
@@ -223,7 +222,13 @@ SUBJECTS: Mapping[str, Subject] = {
     ),
     "exhume --help": Subject(lambda _: _exhume("--help"), lambda _: {}, process=_PROGRAM),
     "exhume state, demo log": Subject(lambda _: _exhume("state", _DEMO_LOG), lambda _: {}, process=_PROGRAM),
-    **{f"exhume {name}": _command(name) for name in ("state", "diagnose", "load-check", "owners")},
+    **{f"exhume {name}": _command(name) for name in ("state", "diagnose", "load-check")},
+    "exhume owners": Subject(
+        lambda log: _exhume("owners", log.copy, "--topic", log.content.a_topic, "--partition", str(log.content.a_partition)),
+        lambda _: {},
+        prepare=lambda log: log.copy,
+        process=_PROGRAM,
+    ),
     **{
         f"exhume dump, {output}": Subject(_dump(output), _rows_of, prepare=lambda log: log.copy, process=_PROGRAM)
         for output in ("jsonl", "csv", "parquet")

@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, dataclass
 from benchmarks.measuring import BROKERS, DUMP, Measured, Results
 
 FEW, MANY, GIGABYTE, TEN_GIGABYTES, SMALL = "few-keys 100 MB", "many-keys 100 MB", "few-keys 1000 MB", "few-keys 10000 MB", "few-keys 1 MB"
+FOUR = "few-keys 4 × 1000 MB"
 
 
 class NotMeasured(Exception):
@@ -91,8 +92,15 @@ class Targets:
             (SMALL, "exhume load-check", 1),
             (FEW, "exhume state", 0.7),
             (FEW, "exhume diagnose", 1.5),
+            (FOUR, "exhume state", 3),
+            (FOUR, "exhume diagnose", 15),
+            (FOUR, "exhume load-check", 10),
+            (FOUR, "exhume owners", 5),
         ):
             yield self._seconds(log, command, most)
+        yield Target(
+            "exhume diagnose: peak RssAnon", FOUR, "two", lambda: self._anonymous(FOUR, "exhume diagnose", 2) / 1e6, "MB", at_most=1000
+        )
         for output, least in (("jsonl", 4), ("csv", 4), ("parquet", 3)):
             command = f"exhume dump, {output}"
             yield self._ratio(f"{command}: speed against {DUMP}", FEW, (DUMP, 2), (command, 2), at_least=least)
@@ -161,8 +169,8 @@ class Targets:
         few, ten = (self._one(log, "offsets", 1).median / self._one(log, "floor", 1).median for log in (FEW, TEN_GIGABYTES))
         return ten / few
 
-    def _anonymous(self, log: str) -> float:
-        peak = self._one(log, "offsets", 1).anonymous_bytes
+    def _anonymous(self, log: str, subject: str = "offsets", cores: int = 1) -> float:
+        peak = self._one(log, subject, cores).anonymous_bytes
         if peak is None:
             raise NotMeasured
         return peak
