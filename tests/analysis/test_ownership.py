@@ -286,9 +286,33 @@ def test_intervals_that_are_open_at_the_end_are_what_a_coordinator_holds(case: c
         } == held
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_the_owners_of_a_topic_are_those_of_all_topics(case: corpus.Case) -> None:
+    """Records of groups that never had the topic are left out when owners of one topic are wanted."""
+    for data in case.data_directories.values():
+        with exhume.open(data) as topic:
+            rows = topic.owners().to_pylist()
+            for name in {row["topic"] for row in rows}:
+                assert topic.owners(topic=name).to_pylist() == [row for row in rows if row["topic"] == name]
+
+
+def test_a_topic_with_bytes_that_are_not_utf_8_has_its_owners(tmp_path: Path) -> None:
+    def append(log: PartitionWriter) -> None:
+        key, value = classic(1, a=[0])
+        assert value is not None
+        log.append([(key, value.replace(b"orders", b"order\xff"))], timestamp_ms=1)
+
+    assert [row["member_id"] for row in owners(tmp_path, append, topic="order\ufffd")] == ["a"]
+
+
 def test_a_partition_that_nobody_ever_had_is_a_wrong_request(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match=r"orders 9(.|\n)*orders 0"):
         owners(tmp_path, lambda log: log.append([classic(1, a=[0])]), topic="orders", partition=9)
+
+
+def test_the_error_about_a_topic_without_owners_names_topics_of_all_groups(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="Near by: orders"):
+        owners(tmp_path, lambda log: log.append([classic(1, a=[0])]), topic="order")
 
 
 def test_what_is_kept_for_a_static_member_that_is_away_is_not_read_by_it() -> None:

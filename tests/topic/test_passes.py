@@ -37,6 +37,7 @@ QUESTIONS: dict[str, tuple[int, Question]] = {
     "rebalances": (2, lambda topic, group: topic.rebalances()),
     "rebalances of a group": (2, lambda topic, group: topic.rebalances([group])),
     "owners, timeline": (2, lambda topic, group: topic.owners(groups=[group])),
+    "owners of a topic": (2, lambda topic, group: topic.owners(topic="orders")),
     "owners at a time": (2, lambda topic, group: topic.owners(groups=[group], at_time_ms=NOW_MS)),
     "assignments": (2, lambda topic, group: topic.assignments()),
     "assignments of a group": (2, lambda topic, group: topic.assignments(groups=[group])),

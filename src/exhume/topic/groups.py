@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from exhume.analysis.completeness import missing_findings, past_findings
 from exhume.analysis.grading import MembershipGrading
@@ -20,9 +21,14 @@ from exhume.analysis.ownership import owners as owners_of
 from exhume.analysis.rebalance_rows import storm_findings
 from exhume.analysis.rebalances import rebalances as rebalances_of
 from exhume.arrow_rows import Origin
+from exhume.codecs.columns.record_blocks import RecordBlock
+from exhume.codecs.columns.record_columns import record_table
+from exhume.codecs.columns.selection import Selection
 from exhume.codecs.decoded_tables import decode_table
-from exhume.codecs.log_pass import Collector, SelectedRecords
+from exhume.codecs.log_directory import PartitionDirectory
+from exhume.codecs.log_pass import Collector, LogCollector, SelectedRecords
 from exhume.codecs.record_filter import RecordFilter
+from exhume.codecs.record_types import decode_record, number_of
 from exhume.codecs.uris import PathOrUri
 from exhume.errors import RequestError, near_by
 from exhume.findings import Finding, Findings
@@ -31,7 +37,7 @@ from exhume.replay.learned_names import NameReader
 from exhume.replay.moment import ClockOrder, Moment, moment_findings
 from exhume.replay.releases import is_release
 from exhume.replay.topic_names import TopicNames, captured_topics, read_topics_file
-from exhume.topic.logs import TopicLogs
+from exhume.topic.logs import TopicLogs, is_exact
 
 if TYPE_CHECKING:
     from exhume.analysis.assignment.verdicts import AssignmentTables
@@ -88,18 +94,50 @@ def owners(logs: TopicLogs, groups: Collection[str] | None, topic: str | None, p
         return topic in (None, name) and partition in (None, number)
 
     names, readers, grading = logs.topic_names(), ExtentReaders(), None if at is None else MembershipGrading(at)
-    ends = _read_with_ends(logs, at, NameReader(names), readers, *(() if grading is None else (grading,)))
-    extents, read = readers.extents(logs.evidence.partitions), _noting(grading, _known_memberships(logs, groups, names), ends)
+    # A moment is judged by the records of all groups.
+    having = None if topic is None or groups is not None or at is not None else _GroupsOfTopic(topic)
+    ends = _read_with_ends(logs, at, NameReader(names), readers, *(each for each in (grading, having) if each is not None))
+    memberships = _known_memberships(logs, groups, names) if having is None else having.memberships(logs, names)
+    extents, read = readers.extents(logs.evidence.partitions), _noting(grading, memberships, ends)
     steps = _noting_late(read, ends, groups, logs.findings)
     answer = owners_of(steps, extents, wanted=is_wanted, ends=None if at is None else ends)
     is_named = topic is not None or partition is not None
     if is_named and not any(is_wanted(*topic_partition) for topic_partition in [*known]):
+        if having is not None:
+            owners_of(_known_memberships(logs, None, names), extents, wanted=is_wanted)
         _refuse_unowned(topic, partition, known)
     if grading is None:
         logs.findings.extend(missing_findings(extents, _origins(answer)))
     else:
         logs.findings.extend(past_findings(grading.table(ends), groups))
     return answer
+
+
+class _GroupsOfTopic(LogCollector):
+    """Collect the groups that may have owned a partition of this topic: the topic's name, or a topic id, is in one of their records."""
+
+    def __init__(self, topic: str) -> None:
+        # The name of a topic that is not UTF-8 has other bytes than its text.
+        self._name = topic.encode() if is_exact(topic) else b""
+        self._selection = Selection(RecordFilter(types=group_record_names()))
+        self._keys: set[bytes] = set()
+
+    def of(self, partition: PartitionDirectory) -> Iterable[LogCollector]:  # noqa: ARG002
+        """Return this collector: it reads every log."""
+        return [self]
+
+    def add_records(self, block: RecordBlock) -> None:
+        selected = self._selection.of(block)
+        if len(selected):
+            records = record_table(selected)
+            has_ids = pc.not_equal(records["record_type"], number_of("classic", "group"))
+            has_name = pc.match_substring(records["value"], self._name)
+            self._keys.update(pc.unique(records["key"].filter(pc.or_kleene(has_ids, has_name))).to_pylist())
+
+    def memberships(self, logs: TopicLogs, names: TopicNames) -> Iterator[Membership]:
+        """Yield the steps of these groups, with topic names from `names`."""
+        groups = {str(key["group"]) for key in (decode_record(each, None).key for each in self._keys) if "group" in key}
+        return group_timeline(_group_records(logs, groups), names)
 
 
 def _refuse_unowned(topic: str | None, partition: int | None, known: Collection[tuple[str, int]]) -> None:
