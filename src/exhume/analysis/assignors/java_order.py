@@ -69,17 +69,14 @@ def computed_capacity(count: int, start: int = _SMALLEST_CAPACITY) -> int:
     return grown_capacity(max(count - 1, 0), start)
 
 
-def called_capacity(calls: Iterable[Hashable], start: int = _SMALLEST_CAPACITY) -> int:
+def called_capacity(calls: Sequence[Hashable], start: int = _SMALLEST_CAPACITY) -> int:
     """Return the capacity of a table after these calls of computeIfAbsent, one key each.
 
-    A call for a key that is there grows a full table as well.
+    A call for a key that is there grows a full table as well: so the last new key counts if a call comes after it.
     """
-    capacity, keys = start, set[Hashable]()
-    for key in calls:
-        if 4 * len(keys) > 3 * capacity:
-            capacity *= 2
-        keys.add(key)
-    return capacity
+    keys = dict.fromkeys(calls)
+    is_new = bool(keys) and next(reversed(keys)) == calls[-1] and calls.count(calls[-1]) == 1
+    return grown_capacity(len(keys) - is_new, start)
 
 
 def capacity_for(wanted: int) -> int:

@@ -9,7 +9,7 @@ Source: SimpleAssignor, SimpleHomogeneousAssignmentBuilder and SimpleHeterogeneo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Generic, TypeVar
@@ -144,12 +144,9 @@ def _equal_4_2(view: CoordinatorView) -> GroupAssignment:
         return plan_of({member_id: {} for member_id in ids})
     shares: _Shares[TopicPartition] = _Shares(_assignable(view, topics), list(range(len(ids))), view.record_hash)
     for position, member_id in enumerate(ids):
-        shares.enter(position, [each for each in _previous(view, member_id) if each[0] in topics])
+        shares.enter(position, _previous(view, member_id, topics))
     shares.run()
-    held = {member_id: {each for each in _previous(view, member_id) if each[0] in topics} for member_id in ids}
-    for position, partitions in shares.held().items():
-        held[ids[position]] = set(partitions)
-    return _plan(view, held)
+    return _plan(view, {ids[position]: set(partitions) for position, partitions in shares.held().items()})
 
 
 def _unequal_4_2(view: CoordinatorView) -> GroupAssignment:
@@ -167,8 +164,8 @@ def _unequal_4_2(view: CoordinatorView) -> GroupAssignment:
     return plan_of({member_id: {topic: list(numbers) for topic, numbers in topics.items()} for member_id, topics in held.items()})
 
 
-def _previous(view: CoordinatorView, member_id: str) -> list[TopicPartition]:
-    return [(topic, number) for topic, numbers in view.previous[member_id].items() for number in numbers]
+def _previous(view: CoordinatorView, member_id: str, topics: Sequence[str]) -> list[TopicPartition]:
+    return [(topic, number) for topic, numbers in view.previous[member_id].items() if topic in topics for number in numbers]
 
 
 @dataclass(slots=True)
@@ -196,12 +193,13 @@ class _Shares(Generic[Key]):
     def held(self) -> dict[int, dict[Key, None]]:
         return self._by_member
 
-    def enter(self, position: int, partitions: Iterable[Key]) -> None:
-        """Enter the partitions that a member owned before."""
-        for partition in partitions:
-            self._calls.append(partition)
-            self._by_partition.setdefault(partition, {})[position] = None
-            self._by_member.setdefault(position, {})[partition] = None
+    def enter(self, position: int, partitions: Sequence[Key]) -> None:
+        """Enter the partitions that a member owned before, if any: each member once."""
+        if partitions:
+            self._calls += partitions
+            self._by_member[position] = dict.fromkeys(partitions)
+            for partition in partitions:
+                self._by_partition.setdefault(partition, {})[position] = None
 
     def run(self) -> None:
         """Take partitions from members with too many, then members from partitions with too many, then fill up."""
