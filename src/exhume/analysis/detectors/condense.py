@@ -103,7 +103,7 @@ class Condenser(LogCollector):
             # The sizes come from the block, whose memory the next block fills again.
             sizes = chunk.sizes()
             chunk = replace(chunk, sizes=lambda: sizes)
-        self._following.do(partial(log.take, chunk, self._commits_of))
+        self._following.do(partial(log.take, chunk, log.members_of(chunk), self._commits_of))
 
     def case(self, extents: LogExtents) -> TopicCase:
         """Return the case; `extents` are those of the logs."""
@@ -179,8 +179,12 @@ class PartitionCondenser:
         self._staged = np.empty((len(CommitColumn), 0), np.int64)
         self._transactions = ChunkTransactions()
 
-    def take(self, chunk: RecordChunk, commits_of: Collection[str] | None = None) -> None:
-        """Add the next records; of commits those of these groups, and tombstones, where some are named."""
+    def members_of(self, chunk: RecordChunk) -> list[MemberTable | None]:
+        """Return the members of each record of a classic group. Call it for each chunk, in order."""
+        return self._member_tables.read(chunk.groups)
+
+    def take(self, chunk: RecordChunk, members: Sequence[MemberTable | None], commits_of: Collection[str] | None = None) -> None:
+        """Add the next records, with their `members_of`; of commits those of these groups, and tombstones, where some are named."""
         commits, others = chunk.commits, chunk.others
         self._directory = chunk.partition
         self._note_place(commits, others)
@@ -195,7 +199,7 @@ class PartitionCondenser:
         if self.superseded is not None and not self.superseded.take(chunk, rows[CommitColumn.KEY]):
             self.superseded = None
         self._undecodable_records.take(commits, others)
-        self._note_group_records(others, self._member_tables.read(chunk.groups))
+        self._note_group_records(others, members)
         rows[CommitColumn.PHASE], rows[CommitColumn.STEPS] = self._group_phases.of(
             rows[CommitColumn.GROUP], rows[CommitColumn.OFFSET], len(self._names.groups)
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from exhume.analysis.detectors.cases import GroupCase
-from exhume.analysis.detectors.commit_loops.columns import USUAL, KeyColumn
+from exhume.analysis.detectors.commit_loops.columns import USUAL
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.detectors.lags import lag_of
@@ -96,7 +96,7 @@ def _began_ms(steps: list[Membership], until_ms: int) -> int:
 
 def _too_slow(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
     slow: dict[str, list[tuple[KeyHistory, int, float]]] = {}
-    for key in group.keys.with_at_least(2 * USUAL, KeyColumn.COMMITS):
+    for key in group.keys.unbroken(2 * USUAL, _LEAST_MS):
         judged = _lag_and_share(group, key, inputs)
         if judged is not None:
             slow.setdefault(key.topic, []).append((key, *judged))
@@ -133,7 +133,7 @@ def _lag_and_share(group: GroupCase, key: KeyHistory, inputs: Inputs) -> tuple[i
     if last is None or last.timestamp_ms is None or first is None or first_ms is None or end_ms is None or not rise or not interval_ms:
         return None
     length_ms = last.timestamp_ms - first_ms
-    if key.count_of or length_ms < _LEAST_MS or interval_ms > _OFTEN_MS or end_ms - last.timestamp_ms > _STILL * interval_ms:
+    if interval_ms > _OFTEN_MS or end_ms - last.timestamp_ms > _STILL * interval_ms:
         return None
     lag = lag_of(group, key, inputs, last.timestamp_ms - int(_STILL * interval_ms))
     own, coming = (last.committed_offset - first) / length_ms, (last.committed_offset + lag - first) / length_ms

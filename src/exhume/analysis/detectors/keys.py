@@ -318,6 +318,13 @@ class GroupKeys(Sequence[KeyHistory]):
         """Return the keys with at least this number in a column."""
         return self._those(self.numbers(column) >= least)
 
+    def unbroken(self, least_commits: int, least_ms: int) -> list[KeyHistory]:
+        """Return the keys with at least so many commits, over at least this time, of which none stands out."""
+        firsts, lasts = self.numbers(KeyColumn.FIRST_TIME), self._shared.last(CommitColumn.TIME, self._place)
+        has_time = (firsts != NONE) & (lasts != NONE) & (lasts - firsts >= least_ms)
+        stands_out: Flags = np.any(self._shared.counts(self._place), axis=1)
+        return self._those(has_time & (self.numbers(KeyColumn.COMMITS) >= least_commits) & ~stands_out)
+
     def _those(self, wanted: Flags) -> list[KeyHistory]:
         return [KeyHistory(self, place) for place in np.flatnonzero(wanted).tolist()]
 

@@ -14,6 +14,7 @@ from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, partition_list, span
 from exhume.analysis.detectors.steps import StepRun, judged, who
 from exhume.analysis.member_columns import disjoint_subscriptions_of, kinds_of
+from exhume.analysis.member_tables import union
 from exhume.analysis.memberships import Member, Membership, TopicPartition
 from exhume.durations import HOUR_MS, MINUTE_MS
 from exhume.findings import Finding
@@ -78,8 +79,12 @@ def find_strangers(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # no
     have nothing in common are IC-24a.
     """
     steps = [step for step in judged(group) if step.kind in ("classic", "consumer")]
-    natives = _natives(steps)
-    if natives is None or not (natives.has_other_words or _had_one_range(group, natives, natives.alone_until_ms)):
+    alone_until_ms = _alone_until_ms(steps)
+    had_one_range = _had_one_range(group, alone_until_ms, alone_until_ms)
+    if not had_one_range and len(union(map(_words_of, steps))) < 2:
+        return
+    natives = _natives(steps, alone_until_ms)
+    if natives is None or not (had_one_range or natives.has_other_words):
         return
     run: list[Membership] = []
     for step in steps:
@@ -101,11 +106,20 @@ def _is_later(step: Membership, first: Membership) -> bool:
     return step.timestamp_ms is not None and first.timestamp_ms is not None and step.timestamp_ms - first.timestamp_ms >= _START_MS
 
 
-def _natives(steps: Sequence[Membership]) -> _Natives | None:
+def _alone_until_ms(steps: Sequence[Membership]) -> int | None:
+    """Return the time at which the group got members of a second address range; None if it never did."""
+    ranges: set[str] = set()
+    for step in steps:
+        ranges.update(_ranges_of(step))
+        if len(ranges) > 1 and step.timestamp_ms is not None:
+            return step.timestamp_ms
+    return None
+
+
+def _natives(steps: Sequence[Membership], alone_until_ms: int | None) -> _Natives | None:
     """Return the client ids and addresses that belong to the group; None if all members have the same. Uses columns only."""
     words: Counter[str] = Counter()
     ranges: Counter[str] = Counter()
-    alone_until_ms: int | None = None
     for place, step in enumerate(steps):
         later = steps[place + 1].timestamp_ms if place + 1 < len(steps) else None
         length_ms = 1 if later is None or step.timestamp_ms is None else max(later - step.timestamp_ms, 1)
@@ -113,8 +127,6 @@ def _natives(steps: Sequence[Membership]) -> _Natives | None:
             words[word] += length_ms
         for address_range in {*_ranges_of(step)}:
             ranges[address_range] += length_ms
-        if alone_until_ms is None and len(ranges) > 1:
-            alone_until_ms = step.timestamp_ms
     if len(words) < 2 and len(ranges) < 2:
         return None
     own_words = _most(words)
@@ -189,9 +201,8 @@ def _found(group: GroupCase, run: StepRun, natives: _Natives, *, is_over: bool =
     if (not is_over and run.length_ms < _STAY_MS) or disjoint_subscriptions_of(run.first) is not None:
         return
     first = run.first.members[[*run.first.members][natives.of(run.first).index(False)]]
-    if not _has_other_client_id(first, natives) and not (
-        _has_other_address(first, natives) and run.length_ms >= _STAY_MS and _had_one_range(group, natives, run.first.timestamp_ms)
-    ):
+    was_alone = _had_one_range(group, natives.alone_until_ms, run.first.timestamp_ms)
+    if not _has_other_client_id(first, natives) and not (_has_other_address(first, natives) and run.length_ms >= _STAY_MS and was_alone):
         return
     taken: dict[TopicPartition, None] = {}
     members: dict[str, Member] = {}
@@ -222,12 +233,12 @@ def _found(group: GroupCase, run: StepRun, natives: _Natives, *, is_over: bool =
     )
 
 
-def _had_one_range(group: GroupCase, natives: _Natives, began_ms: int | None) -> bool:
+def _had_one_range(group: GroupCase, alone_until_ms: int | None, began_ms: int | None) -> bool:
     """Return True if the members had one address range for an hour before this time."""
     first_ms = next((step.timestamp_ms for step in group.memberships if step.members), None)
-    if first_ms is None or began_ms is None or natives.alone_until_ms is None:
+    if first_ms is None or began_ms is None or alone_until_ms is None:
         return False
-    return natives.alone_until_ms >= began_ms and began_ms - first_ms >= _ALONE_MS
+    return alone_until_ms >= began_ms and began_ms - first_ms >= _ALONE_MS
 
 
 def _named(members: Iterable[Member]) -> str:
