@@ -7,15 +7,17 @@ or earlier: `ended` says which.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from exhume.analysis.log_extent import LogExtent, LogExtents
 from exhume.analysis.member_changes import was_recreated
-from exhume.analysis.memberships import Member, Membership, TopicPartition, is_before_cut
-from exhume.arrow_rows import Int32, OfLog, Origin, schema_of, table_of
+from exhume.analysis.memberships import Kind, Member, MemberName, Membership, TopicPartition, is_before_cut
+from exhume.arrow_rows import Int32, OfLog, Origin, batches_of, schema_of, table_of
 from exhume.codecs.wire import is_uuid
 
 
@@ -60,6 +62,9 @@ class OwnerRow(OfLog):
 
 OWNERS = schema_of(OwnerRow)
 
+#: A group of one log: replica, offsets partition, group.
+_Slot = tuple[str | None, int | None, str]
+
 
 def owners(
     memberships: Iterable[Membership],
@@ -74,7 +79,7 @@ def owners(
     complete, and when they end. `wanted` selects topics and partitions; default: all. With `ends`, only the intervals that hold before the
     given record offset of each log; a log that is not in `ends` is whole.
     """
-    groups: dict[tuple[str | None, int | None, str], _GroupOwnership] = {}
+    groups: dict[_Slot, _GroupOwnership] = {}
     cuts: dict[Origin, int] = {}
     for step in memberships:
         slot = (*step.origin, step.group)
@@ -83,27 +88,83 @@ def owners(
         groups[slot].take(step)
         if ends is not None and not is_before_cut(step, ends):
             cuts.setdefault(step.origin, step.record_offset)
-    rows: list[OwnerRow] = []
-    for group in groups.values():
-        rows += group.finish()
+    rows = _rows(groups)
     if ends is not None:
-        rows = [row for row in rows if _holds(row, cuts.get((row["replica"], row["offsets_partition"])))]
-    rows.sort(key=_place)
-    return table_of(OWNERS, rows)
+        rows = (row for row in rows if _holds(row, cuts.get((row["replica"], row["offsets_partition"]))))
+    return pa.Table.from_batches(batches_of(OWNERS, rows), schema=OWNERS)
+
+
+def _rows(groups: dict[_Slot, _GroupOwnership]) -> Iterator[OwnerRow]:
+    """Yield the rows of these groups in the order of the table. Takes the groups away one by one: a topic has many."""
+    for _, slots in groupby(sorted(groups, key=_name_of), key=_name_of):
+        yield from sorted((row for slot in slots for row in groups.pop(slot).finish()), key=_place)
+
+
+def _name_of(slot: _Slot) -> tuple[str, str]:
+    return slot[2], str(slot[0])
+
+
+class _Begin(NamedTuple):
+    """The step with which intervals begin: what their rows have of it, once for all of them."""
+
+    replica: str | None
+    offsets_partition: int | None
+    group: str
+    kind: Kind
+    record_offset: int
+    timestamp_ms: int | None
+    generation: int | None
+    group_epoch: int | None
 
 
 @dataclass(slots=True)
 class _Interval:
-    """An interval before it becomes a row, and the members that owned the partition at the same time."""
+    """An interval before it becomes a row, which takes ten times the memory.
 
-    row: OwnerRow
-    overlaps: set[str] = field(default_factory=set)
+    `name` has the names of the owner; `last` are generation and group epoch of the last record that repeats the interval; `overlaps` are
+    the members that owned the partition at the same time.
+    """
 
-    def ended(self, end_ms: int | None) -> OwnerRow:
-        """Return the row of this interval, which ended at this time."""
-        began_ms = self.row["from_timestamp_ms"]
-        duration_ms = None if end_ms is None or began_ms is None else max(end_ms - began_ms, 0)
-        return self.row | {"to_timestamp_ms": end_ms, "duration_ms": duration_ms, "overlaps": sorted(self.overlaps)}
+    begin: _Begin
+    topic_partition: TopicPartition
+    name: MemberName | None
+    holding: str
+    began: str
+    reason: str | None
+    last: tuple[int | None, int | None]
+    overlaps: frozenset[str] = frozenset()
+
+    def ended(self, end_ms: int | None, end: int | None = None, how: str | None = None) -> OwnerRow:
+        """Return the row of this interval, which ended at this time; before the record `end`, where the log has one."""
+        begin = self.begin
+        duration_ms = None if end_ms is None or begin.timestamp_ms is None else max(end_ms - begin.timestamp_ms, 0)
+        name = (None, None, None, None) if self.name is None else self.name
+        return {
+            "replica": begin.replica,
+            "offsets_partition": begin.offsets_partition,
+            "group": begin.group,
+            "group_type": begin.kind,
+            "topic": self.topic_partition[0],
+            "partition": self.topic_partition[1],
+            "from_record_offset": begin.record_offset,
+            "to_record_offset": end,
+            "from_timestamp_ms": begin.timestamp_ms,
+            "to_timestamp_ms": end_ms,
+            "duration_ms": duration_ms,
+            "holding": self.holding,
+            "reason": self.reason,
+            "member_id": name[0],
+            "group_instance_id": name[1],
+            "client_id": name[2],
+            "client_host": name[3],
+            "generation": begin.generation,
+            "last_generation": self.last[0],
+            "group_epoch": begin.group_epoch,
+            "last_group_epoch": self.last[1],
+            "began": self.began,
+            "ended": how,
+            "overlaps": sorted(self.overlaps),
+        }
 
 
 def _holds(row: OwnerRow, cut: int | None) -> bool:
@@ -135,6 +196,7 @@ class _GroupOwnership:
         if step.kind != "classic":
             self._by_id.update(topic for topic, _ in owners)
         has_nameless = bool(step.nameless_topics)
+        begin, last = _Begin(*step[:5], step.timestamp_ms, step.generation, step.group_epoch), (step.generation, step.group_epoch)
         self._before = step
         for topic_partition in [*self._open, *(new for new in owners if new not in self._open)]:
             held = self._open.setdefault(topic_partition, {})
@@ -143,15 +205,16 @@ class _GroupOwnership:
             if not now and held:
                 now = {None: (None, "nobody")}  # plain: a value of the column holding
             for member_id in [*held]:
-                if not _goes_on(held[member_id].row, now.get(member_id), reason):
-                    self._end(held.pop(member_id), step, ended)
+                if not _goes_on(held[member_id], now.get(member_id), reason):
+                    self.rows.append(held.pop(member_id).ended(step.timestamp_ms, step.record_offset, ended))
             new = now.keys() - held.keys()
             for member_id, (member, holding) in now.items():
                 if member_id in held:
-                    held[member_id].row |= {"last_generation": step.generation, "last_group_epoch": step.group_epoch}
+                    held[member_id].last = last
+                elif member is None:
+                    held[member_id] = _Interval(begin, topic_partition, None, holding, began, reason, last)
                 else:
-                    row = _begun(step, topic_partition, member, holding)
-                    held[member_id] = _Interval(row | {"began": began, "reason": reason if member is None else None})
+                    held[member_id] = _Interval(begin, topic_partition, member.name, holding, began, None, last)
             _note_overlaps(held, new)
 
     def finish(self) -> list[OwnerRow]:
@@ -187,13 +250,10 @@ class _GroupOwnership:
                         owners.setdefault(topic_partition, {})[member.member_id] = (member, holding)
         return owners
 
-    def _end(self, interval: _Interval, step: Membership, how: str) -> None:
-        self.rows.append(interval.ended(step.timestamp_ms) | {"to_record_offset": step.record_offset, "ended": how})
 
-
-def _goes_on(row: OwnerRow, now: tuple[Member | None, str] | None, reason: str) -> bool:
+def _goes_on(interval: _Interval, now: tuple[Member | None, str] | None, reason: str) -> bool:
     """Return True if a step that holds the partition this way continues the interval. Without an owner the reason counts too."""
-    return now is not None and row["holding"] == now[1] and (row["member_id"] is not None or row["reason"] == reason)
+    return now is not None and interval.holding == now[1] and (interval.name is not None or interval.reason == reason)
 
 
 def _note_overlaps(held: Mapping[str | None, _Interval], new: set[str | None]) -> None:
@@ -201,36 +261,7 @@ def _note_overlaps(held: Mapping[str | None, _Interval], new: set[str | None]) -
     if not new or len(held) == 1:
         return
     for member_id, interval in held.items():
-        interval.overlaps.update(other for other in (held if member_id in new else new) if other not in (None, member_id))
-
-
-def _begun(step: Membership, topic_partition: TopicPartition, member: Member | None, holding: str) -> OwnerRow:
-    return {
-        "replica": step.replica,
-        "offsets_partition": step.offsets_partition,
-        "group": step.group,
-        "group_type": step.kind,
-        "topic": topic_partition[0],
-        "partition": topic_partition[1],
-        "from_record_offset": step.record_offset,
-        "to_record_offset": None,
-        "from_timestamp_ms": step.timestamp_ms,
-        "to_timestamp_ms": None,
-        "duration_ms": None,
-        "holding": holding,
-        "reason": None,
-        "member_id": None if member is None else member.member_id,
-        "group_instance_id": None if member is None else member.group_instance_id,
-        "client_id": None if member is None else member.client_id,
-        "client_host": None if member is None else member.client_host,
-        "generation": step.generation,
-        "last_generation": step.generation,
-        "group_epoch": step.group_epoch,
-        "last_group_epoch": step.group_epoch,
-        "began": "then",
-        "ended": None,
-        "overlaps": [],
-    }
+        interval.overlaps |= {other for other in (held if member_id in new else new) if other is not None and other != member_id}
 
 
 def _reason(step: Membership, *, is_hidden: bool) -> str:
