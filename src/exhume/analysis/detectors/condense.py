@@ -53,7 +53,7 @@ from exhume.replay.topic_names import TopicNames
 #: Commits are followed in blocks of so many or a few more.
 _BLOCK_ROWS = 1 << 14
 _MOST_SILENCES = 200
-#: The number of keys that are made once and kept; with more, they are made group by group on demand.
+#: The number of keys of all logs that are made once and kept; with more, they are made group by group on demand.
 _FEW_KEYS = 50_000
 _OTHER_COLUMNS = ["record_offset", "timestamp_ms", "byte_position", "partition_leader_epoch", "path", "key", "value"]
 
@@ -107,7 +107,8 @@ class Condenser(LogCollector):
 
     def case(self, extents: LogExtents) -> TopicCase:
         """Return the case; `extents` are those of the logs."""
-        case = TopicCase([log.finish(extents[origin]) for origin, log in self._logs.items()])
+        is_kept = sum(log.key_count for log in self._logs.values()) <= _FEW_KEYS
+        case = TopicCase([log.finish(extents[origin], is_kept=is_kept) for origin, log in self._logs.items()])
         tombstones = OffsetTombstones(each for partition in case.partitions for each in partition.tombstones)
         sightings = PartitionSightings(*(partition.sightings for partition in case.partitions))
         for partition in case.partitions:
@@ -283,12 +284,18 @@ class PartitionCondenser:
         settled = np.concatenate([rows[:, others], committed], axis=1)
         self._lives.take(settled[:, np.argsort(settled[CommitColumn.SETTLED], kind="stable")])
 
-    def finish(self, extent: LogExtent) -> PartitionCase:
-        """Return the case of this partition, whose log has this extent."""
+    @property
+    def key_count(self) -> int:
+        """The number of keys so far."""
+        return self._names.key_count
+
+    def finish(self, extent: LogExtent, *, is_kept: bool) -> PartitionCase:
+        """Return the case of this partition, whose log has this extent. `is_kept`: what is made of its keys is made once."""
         self.log_context.extent = extent
         self._settle()
         none = [NONE] * self._staged.shape[1]
         self._lives.drop(self._staged, none, none)
+        self._lives.cut_room()
         opened = self._transactions.open_transactions(chain.from_iterable(self._lives.dropped.values()), self._directory)
         group_of_key = self._names.groups_of_keys()
         order = np.argsort(group_of_key, kind="stable")
@@ -296,7 +303,7 @@ class PartitionCondenser:
         names = [*self._names.groups]
         self._activity.make_room(len(names))
         usual = self._activity.intervals.medians(np.arange(len(names)))
-        columns = KeyColumns(self._lives, order, is_kept=self._names.key_count <= _FEW_KEYS)
+        columns = KeyColumns(self._lives, order, is_kept=is_kept)
         spans = [slice(start, end) for start, end in pairwise(ends.tolist())]
         groups = [self._group(name, number, GroupKeys(columns, name, spans[number]), usual) for number, name in enumerate(names)]
         self.log_context.survivors = oldest_survivors(self._lives)

@@ -134,6 +134,11 @@ class KeyHistories:
         self._table = np.concatenate([self._table, np.tile(_BEGIN, (more, 1))])
         self.last, self.counts = (np.concatenate([table, np.zeros((more, table.shape[1]), np.int64)]) for table in (self.last, self.counts))
 
+    def cut_room(self) -> None:
+        """Give back the room for more keys, at the end of the log."""
+        count = self.names.key_count
+        self._table, self.last, self.counts = self._table[:count].copy(), self.last[:count].copy(), self.counts[:count].copy()
+
     def drop(self, rows: Int64s, marker_offsets: Iterable[int], marker_times: Iterable[int]) -> None:
         """Add transactional commits that took no effect: aborted by these markers, or open at the end of the log."""
         self._make_room()

@@ -304,6 +304,10 @@ class GroupKeys(Sequence[KeyHistory]):
         holds, times_ms = self._held()
         return self._those(holds & (times_ms < commit_timestamp_ms))
 
+    def held_count(self) -> int:
+        """Return the number of keys with a committed offset."""
+        return int(np.count_nonzero(self._held()[0]))
+
     def oldest_commit_ms(self) -> int | None:
         """Return the commit timestamp of the oldest committed offset; None without one."""
         holds, times_ms = self._held()

@@ -13,6 +13,7 @@ from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.detectors.name_patterns import by_pattern
 from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import EvidenceRow, counted, finding, next_step, span, undecidable
+from exhume.analysis.number_columns import NONE
 from exhume.durations import DAY_MS, HOUR_MS
 from exhume.findings import Finding
 
@@ -108,7 +109,7 @@ def _explosion(pattern: str, groups: Sequence[GroupCase]) -> Iterator[Finding]:
 def _short_lived(pattern: str, groups: Sequence[GroupCase], sampled: Sequence[GroupCase], times: Sequence[tuple[int, int]]) -> Finding:
     """Report groups whose ids match one pattern, with the times of their first and last records. Forgets their members."""
     hosts = sorted({member.client_host or "" for group in sampled for step in group.memberships for member in step.members.values()} - {""})
-    keys = sum(key.holds is not None for group in groups for key in group.keys)
+    keys = sum(group.keys.held_count() for group in groups)
     topics = sorted({key.topic for group in sampled for key in group.keys})
     for group in groups:
         group.forget()
@@ -136,7 +137,8 @@ def _short_lived(pattern: str, groups: Sequence[GroupCase], sampled: Sequence[Gr
 def _first_and_last_ms(group: GroupCase) -> tuple[int, int] | None:
     """Return the times of the first and the last record of the group; None if compaction may have removed the first."""
     offsets = [record.record_offset for record in group.records[:1]]
-    offsets += [key.first_record_offset for key in group.keys if key.first_record_offset is not None]
+    firsts = group.keys.numbers(KeyColumn.FIRST_OFFSET)
+    offsets += firsts[firsts != NONE].tolist()
     times = [record.timestamp_ms for record in group.records if record.timestamp_ms is not None]
     times += [time for time in (group.first_commit_ms, group.last_commit_ms) if time is not None]
     if not times or not offsets or not group.log_context.is_complete_at(min(offsets)):
