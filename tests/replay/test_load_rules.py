@@ -286,6 +286,18 @@ def test_a_partition_is_taken_over_at_a_higher_epoch_and_refused_at_an_equal_one
     assert [outcome(higher), outcome(equal)] == ["loaded", "aborted"]
 
 
+def test_lenient_mode_takes_the_partitions_of_a_member_that_is_removed_with_them(tmp_path: Path) -> None:
+    def write(log: PartitionWriter) -> None:
+        log.append([record(5, MEMBER), record(8, held(5)), record(5, None)])
+        log.append([record(5, MEMBER, member_id="m2"), record(8, held(5), member_id="m2")])
+
+    state = load(tmp_path, write, release="4.3.0", mode="lenient")
+
+    # The release refuses the tombstone of the member, and not the assignment of the next one.
+    assert state.loads["tolerated_records"].to_pylist() == [1]
+    assert state.members["member_id"].to_pylist() == ["m2"]
+
+
 @pytest.mark.parametrize(("release", "assignment_epoch"), [("4.3.1", 1), ("4.4.0", 6)])
 def test_a_member_with_partitions_to_give_up_and_no_timeout_is_gone_the_moment_the_load_is_over(
     tmp_path: Path, release: str, assignment_epoch: int
