@@ -40,9 +40,46 @@ ssize_t read(int file, void *buffer, size_t count) {
 }
 """
 
+#: Files below a directory with this name take so many bytes each; then the disk is full.
+_FULL_DISK = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+static int is_full(int file) {
+  char link[64], path[4096];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+  ssize_t size = readlink(link, path, sizeof path - 1);
+  if (size < 0) return 0;
+  path[size] = 0;
+  return strstr(path, "/full-disk/") != NULL && lseek(file, 0, SEEK_CUR) >= 500;
+}
+
+ssize_t write(int file, const void *buffer, size_t count) {
+  ssize_t (*real)(int, const void *, size_t) = dlsym(RTLD_NEXT, "write");
+  if (is_full(file)) { errno = ENOSPC; return -1; }
+  return real(file, buffer, count > 500 ? 500 : count);
+}
+"""
+
+
+def _preloaded(directory: Path, source: str) -> dict[str, str]:
+    """Return the environment of a program whose calls of the C library go through this code."""
+    code, library = directory / "shim.c", directory / "shim.so"
+    code.write_text(source)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, code, "-ldl"], check=True)
+    return os.environ | {"LD_PRELOAD": str(library)}
+
 
 def _run(*arguments: str | Path, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command(*arguments), capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS, env=environment)
+
+
+_NEEDS_SHIM = pytest.mark.skipif(sys.platform != "linux" or shutil.which("cc") is None, reason="needs Linux and a C compiler")
 
 
 class _Planted:
@@ -86,17 +123,38 @@ def test_two_processes_at_once_give_the_same_answer(segment: Path) -> None:
     assert answers[0][2] in (0, 1)
 
 
-@pytest.mark.skipif(sys.platform != "linux" or shutil.which("cc") is None, reason="needs Linux and a C compiler")
+@_NEEDS_SHIM
 def test_a_segment_on_a_broken_disk_costs_that_segment(segment: Path, tmp_path: Path) -> None:
     good = segment.parent.parent / "__consumer_offsets-4" / "00000000000000000009.log"
     good.parent.mkdir()
     shutil.copy(segment, good)
-    source, library = tmp_path / "broken.c", tmp_path / "broken.so"
-    source.write_text(_BROKEN_DISK)
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
-    found = _run("dump", segment.parent.parent, "--output", "jsonl", environment=os.environ | {"LD_PRELOAD": str(library)})
+    found = _run("dump", segment.parent.parent, "--output", "jsonl", environment=_preloaded(tmp_path, _BROKEN_DISK))
 
     assert found.returncode == 1, found.stderr
     assert len(found.stdout.splitlines()) == 12
     assert "input/output error" in found.stderr
     assert str(segment.parent.name) in found.stderr
+
+
+@_NEEDS_SHIM
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *[("dump", "--output", output, "--output-file") for output in ("jsonl", "csv", "parquet")],
+        ("state", "--output", "json", "--output-file"),
+        ("report", "--output-file"),
+        pytest.param(("export", "--master", "local[1]", "--output-dir"), marks=pytest.mark.spark),
+    ],
+    ids=lambda arguments: " ".join(arguments[:3]),
+)
+def test_a_disk_that_fills_up_midway_leaves_what_was_there(segment: Path, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    disk = tmp_path / "full-disk"
+    disk.mkdir()
+    earlier = disk / "other answer"
+    earlier.write_text("earlier")
+    found = _run(arguments[0], segment.parent.parent, *arguments[1:], disk / "answer", environment=_preloaded(tmp_path, _FULL_DISK))
+
+    assert found.returncode == 2, found.stderr
+    assert "o space left on device" in found.stderr
+    assert "Traceback" not in found.stderr
+    assert list(disk.iterdir()) == [earlier]

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -40,16 +41,38 @@ class OutputDirectory:
 
     def write(self, name: str, frame: DataFrame) -> None:
         """Write a table to `NAME/offsets_partition=N/`, to `NAME/` if it has no such column or no row: then one file has its columns."""
-        run_whole(self._context(), lambda: self._write(f"{self._aside}/{name}", frame))
+        with self._refused_writes():
+            run_whole(self._context(), lambda: self._write(f"{self._aside}/{name}", frame))
 
     def finish(self, manifest: Mapping[str, Any]) -> None:
         """Write the manifest, and replace the old directory by the new one."""
         content = json.dumps(manifest, indent=2, ensure_ascii=False, default=str) + "\n"
-        run_whole(self._context(), lambda: self._finish(content))
+        with self._refused_writes():
+            run_whole(self._context(), lambda: self._finish(content))
 
     def abandon(self) -> None:
         """Delete the files written so far."""
         run_whole(self._context(), lambda: self._delete(self._aside))
+
+    @contextmanager
+    def _refused_writes(self) -> Iterator[None]:
+        """Raise `RequestError` for a write that a file system refused, such as one on a full disk."""
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            yield
+        except Py4JJavaError as error:
+            problem = error.java_exception
+            while problem.getCause() is not None:
+                problem = problem.getCause()
+            kind = problem.getClass().getName()
+            # Its subclasses, such as EOFException, also tell of workers that ended.
+            if kind == "java.io.IOException" or kind.startswith("java.nio.file."):
+                raise RequestError(
+                    f"Spark cannot write {self.path}: {problem.getMessage()}",
+                    remedy="Make room there and in the directories of spark.local.dir, or choose another directory",
+                ) from error
+            raise
 
     def _write(self, path: str, frame: DataFrame) -> None:
         if _PARTITION not in frame.columns:
