@@ -35,10 +35,22 @@ def many_small(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["dump"],
         ["inspect"],
         ["load-check"],
+        ["explain", "--group", "group-7"],
+        ["growth"],
+        ["transactions"],
+        ["diff", "--from-time", "2025-10-09T08:53:25Z"],
+        ["why", "--group", "group-7", "--topic", "orders"],
+        ["assignments"],
+        ["history", "--group", "group-7"],
+        ["rebalances"],
+        ["timeline", "--group", "group-7"],
+        ["expiry"],
+        ["report", "--group", "group-7"],
+        ["reset-plan", "--group", "group-7", "--at-time", "2025-10-09T09:00Z", "--output", "json"],
     ],
     ids=" ".join,
 )
-@pytest.mark.one_of(3)
+@pytest.mark.one_of(5)
 def test_a_command_needs_few_open_files(many_small: Path, arguments: list[str]) -> None:
     done = subprocess.run(
         command(arguments[0], many_small, *arguments[1:]),
