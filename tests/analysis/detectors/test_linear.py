@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 import exhume
+from exhume.analysis.detectors.headlines import ranked
+from exhume.findings import Finding, Findings
 from exhume.fixtures.log_writer import PartitionWriter, group_metadata, offset_commit
 
 _HOUR_MS, _TIME_MS = 3_600_000, 1_750_000_000_000
@@ -87,3 +89,22 @@ def test_a_hundred_thousand_keys_of_one_group_cost_what_they_cost_in_many_groups
                 log.append(commits, timestamp_ms=_TIME_MS + start)
 
     assert _processor_seconds(tmp_path / "one") < _MOST_RATIO * _processor_seconds(tmp_path / "many")
+
+
+def test_findings_are_ranked_in_time_that_their_number_allows() -> None:
+    """Findings of two classes about each group: one is the cause of the other."""
+
+    def seconds(count: int) -> float:
+        findings = Findings(
+            Finding(code=code, severity="warn", confidence="likely", sentence="It is so", group=f"g{number}", topic=topic)
+            for number in range(count)
+            for code, topic in (("IC-01", None), ("IC-16", "a"), ("IC-16", "b"))
+        )
+        before = time.process_time()
+        assert ranked(findings)["because_of"].null_count < findings.to_table().num_rows
+        return time.process_time() - before
+
+    seconds(1000)
+
+    # Each finding compared with each other one would take several times as long as this allows.
+    assert seconds(16_000) < 3 * 16 * seconds(1000)
