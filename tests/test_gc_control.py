@@ -1,12 +1,14 @@
-"""The collector goes back to its usual pace, whoever leaves first."""
+"""The collector goes back to its usual pace after the last block, and freed memory goes back to the system."""
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import sys
 
 import pytest
 
-from exhume.gc_control import infrequent_gc
+from exhume.gc_control import give_back_freed_memory, infrequent_gc
 
 
 def test_the_interval_is_what_it_was_behind_the_last() -> None:
@@ -64,3 +66,19 @@ def test_what_somebody_froze_stays_frozen() -> None:
 
 def _is_among(one: object, many: list[object]) -> bool:
     return any(each is one for each in many)
+
+
+class _Library:
+    def __init__(self, asked: list[int]) -> None:
+        self.malloc_trim = asked.append
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="another C library")
+@pytest.mark.parametrize("has_function", [True, False])
+def test_freed_memory_is_given_back_where_the_c_library_can(monkeypatch: pytest.MonkeyPatch, *, has_function: bool) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: _Library(asked) if has_function else object())
+
+    give_back_freed_memory()
+
+    assert asked == [0] * has_function

@@ -47,7 +47,7 @@ from exhume.codecs.log_pass import LogCollector, collect
 from exhume.codecs.record_chunks import RecordChunk, chunk_of
 from exhume.codecs.record_types import GROUP_METADATA, group_family, role_of
 from exhume.codecs.segment_reader import SegmentReader
-from exhume.gc_control import infrequent_gc
+from exhume.gc_control import give_back_freed_memory, infrequent_gc
 from exhume.replay.topic_names import TopicNames
 
 #: Commits are followed in blocks of so many or a few more.
@@ -113,6 +113,9 @@ class Condenser(LogCollector):
         sightings = PartitionSightings(*(partition.sightings for partition in case.partitions))
         for partition in case.partitions:
             partition.log_context.tombstones, partition.log_context.sightings = tombstones, sightings
+        if not is_kept:
+            # The blocks of the pass are freed, between the histories of the keys.
+            give_back_freed_memory()
         return case
 
 
