@@ -76,7 +76,7 @@ def find(release: str) -> Kafka:
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """`DumpLogSegments --offsets-decoder --print-data-log` over one segment; its text goes nowhere."""
+    """`DumpLogSegments --offsets-decoder --print-data-log` over one segment; its text goes to a file, as that of `exhume dump` does."""
 
     kafka: Kafka
     segment: Path
@@ -88,9 +88,10 @@ class Dump:
 
     def run(self) -> float:
         """Seconds from its start to its end."""
-        start = time.perf_counter()
-        subprocess.run(self._command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        return time.perf_counter() - start
+        with tempfile.TemporaryFile(dir=self.segment.parents[2]) as text:
+            start = time.perf_counter()
+            subprocess.run(self._command, check=True, stdin=subprocess.DEVNULL, stdout=text, stderr=subprocess.DEVNULL)
+            return time.perf_counter() - start
 
     def check(self, content: Content) -> None:
         """Count the records that it prints.
