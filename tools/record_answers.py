@@ -63,7 +63,11 @@ def unpacked(data: Path) -> Iterator[Path]:
         for archive in archives:
             story = Path(made, archive.relative_to(data).as_posix().removesuffix(".tar.xz"))
             with tarfile.open(archive) as packed:
-                packed.extractall(story, [member for member in packed if not member.name.startswith("oracle")], filter="data")
+                for member in packed:
+                    content = packed.extractfile(member)
+                    if content is not None and not member.name.startswith("oracle"):
+                        (story / member.name).parent.mkdir(parents=True, exist_ok=True)
+                        (story / member.name).write_bytes(content.read())
         yield Path(made)
 
 
