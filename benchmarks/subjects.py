@@ -31,6 +31,8 @@ from exhume.findings import Findings
 RELEASE = "4.3.0"
 _PROGRAM = str(Path(sys.executable).with_name("exhume"))
 _DEMO_LOG = Path(exhume.__file__).parent / "cli" / "demo_log"
+#: A topic that members own in each log of few keys, however small.
+_OWNED_TOPIC = "prod.eu-west-1.payments.created.avro.v1"
 _BATCH_HEAD = HEADER_BYTES[2]
 
 
@@ -224,7 +226,7 @@ SUBJECTS: Mapping[str, Subject] = {
     "exhume state, demo log": Subject(lambda _: _exhume("state", _DEMO_LOG), lambda _: {}, process=_PROGRAM),
     **{f"exhume {name}": _command(name) for name in ("state", "diagnose", "load-check")},
     "exhume owners": Subject(
-        lambda log: _exhume("owners", log.copy, "--topic", log.content.a_topic, "--partition", str(log.content.a_partition)),
+        lambda log: _exhume("owners", log.copy, "--topic", _OWNED_TOPIC),
         lambda _: {},
         prepare=lambda log: log.copy,
         process=_PROGRAM,
