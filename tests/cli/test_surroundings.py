@@ -15,33 +15,8 @@ import pytest
 from tests.cli.conftest import command
 from tests.patience import PATIENCE_SECONDS
 
-#: Reads of files of this name fail as on a broken disk.
-_BROKEN_DISK = r"""
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
-static int is_broken(int file) {
-  char link[64], path[4096];
-  snprintf(link, sizeof link, "/proc/self/fd/%d", file);
-  ssize_t size = readlink(link, path, sizeof path - 1);
-  if (size < 0) return 0;
-  path[size] = 0;
-  return strstr(path, "00000000000000000000.log") != NULL;
-}
-
-ssize_t read(int file, void *buffer, size_t count) {
-  ssize_t (*real)(int, void *, size_t) = dlsym(RTLD_NEXT, "read");
-  if (is_broken(file)) { errno = EIO; return -1; }
-  return real(file, buffer, count);
-}
-"""
-
-#: Files below a directory with this name take so many bytes each; then the disk is full.
-_FULL_DISK = r"""
+#: Finds the path of an open file.
+_PATH_OF_A_FILE = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -50,18 +25,28 @@ _FULL_DISK = r"""
 #include <sys/types.h>
 #include <unistd.h>
 
-static int is_full(int file) {
+static int has_in_path(int file, const char *name) {
   char link[64], path[4096];
   snprintf(link, sizeof link, "/proc/self/fd/%d", file);
   ssize_t size = readlink(link, path, sizeof path - 1);
   if (size < 0) return 0;
   path[size] = 0;
-  return strstr(path, "/full-disk/") != NULL && lseek(file, 0, SEEK_CUR) >= 500;
+  return strstr(path, name) != NULL;
 }
-
+"""
+#: Reads of files of this name fail as on a broken disk.
+_BROKEN_DISK = r"""
+ssize_t read(int file, void *buffer, size_t count) {
+  ssize_t (*real)(int, void *, size_t) = dlsym(RTLD_NEXT, "read");
+  if (has_in_path(file, "00000000000000000000.log")) { errno = EIO; return -1; }
+  return real(file, buffer, count);
+}
+"""
+#: Files below a directory with this name take so many bytes each; then the disk is full.
+_FULL_DISK = r"""
 ssize_t write(int file, const void *buffer, size_t count) {
   ssize_t (*real)(int, const void *, size_t) = dlsym(RTLD_NEXT, "write");
-  if (is_full(file)) { errno = ENOSPC; return -1; }
+  if (has_in_path(file, "/full-disk/") && lseek(file, 0, SEEK_CUR) >= 500) { errno = ENOSPC; return -1; }
   return real(file, buffer, count > 500 ? 500 : count);
 }
 """
@@ -70,7 +55,7 @@ ssize_t write(int file, const void *buffer, size_t count) {
 def _preloaded(directory: Path, source: str) -> dict[str, str]:
     """Return the environment of a program whose calls of the C library go through this code."""
     code, library = directory / "shim.c", directory / "shim.so"
-    code.write_text(source)
+    code.write_text(_PATH_OF_A_FILE + source)
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, code, "-ldl"], check=True)
     return os.environ | {"LD_PRELOAD": str(library)}
 
