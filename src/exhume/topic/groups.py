@@ -97,8 +97,8 @@ def owners(logs: TopicLogs, groups: Collection[str] | None, topic: str | None, p
     # A moment is judged by the records of all groups.
     having = None if topic is None or groups is not None or at is not None else _GroupsOfTopic(topic)
     ends = _read_with_ends(logs, at, NameReader(names), readers, *(each for each in (grading, having) if each is not None))
-    memberships = _known_memberships(logs, groups, names) if having is None else having.memberships(logs, names)
-    extents, read = readers.extents(logs.evidence.partitions), _noting(grading, memberships, ends)
+    known_steps = _known_memberships(logs, groups, names) if having is None else having.memberships(logs, names)
+    extents, read = readers.extents(logs.evidence.partitions), _noting(grading, known_steps, ends)
     steps = _noting_late(read, ends, groups, logs.findings)
     answer = owners_of(steps, extents, wanted=is_wanted, ends=None if at is None else ends)
     is_named = topic is not None or partition is not None
