@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from exhume.int64 import LARGEST_INT64, LEAST_INT64
 Int64s = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
+_ALL_ROWS = slice(None)
 #: The number for null in columns of times, record offsets, producers and epochs.
 NONE = -1
 
@@ -48,6 +49,58 @@ def rows_where(wanted: pa.BooleanArray, table: pa.RecordBatch, numbers: Int64s) 
     if pc.all(wanted, min_count=0).as_py():
         return table, numbers
     return table.filter(wanted), numbers[flags_of(wanted)]
+
+
+class NarrowTable:
+    """Columns of 64-bit numbers that do not change, each in as few bytes as its range needs: the differences from its lowest number."""
+
+    __slots__ = ("_count", "_lowest", "_parts", "_places")
+
+    def __init__(self, columns: Iterable[Int64s]) -> None:
+        lowest: list[int] = []
+        by_type: dict[np.dtype[Any], tuple[list[int], list[npt.NDArray[Any]]]] = {}
+        self._count = 0
+        for number, column in enumerate(columns):
+            least = column.min(initial=LARGEST_INT64, keepdims=True)
+            # A difference may need all 64 bits: it is computed modulo 2**64, as the sums below are.
+            differences = (column - least).view(np.uint64)
+            least_type = np.min_scalar_type(differences.max(initial=0))
+            numbers, same = by_type.setdefault(least_type, ([], []))
+            numbers.append(number)
+            same.append(differences.astype(least_type))
+            lowest.append(int(least[0]))
+            self._count = len(column)
+        self._lowest = np.array(lowest, np.int64)
+        #: The numbers of the columns of each type, and their differences.
+        self._parts = [(numbers, np.array(same)) for numbers, same in by_type.values()]
+        #: For each column its part, and its row in there.
+        self._places = {number: (part, row) for part, (numbers, _) in enumerate(self._parts) for row, number in enumerate(numbers)}
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def width(self) -> int:
+        """The number of columns."""
+        return len(self._places)
+
+    def column(self, number: int, rows: Int64s | slice = _ALL_ROWS) -> Int64s:
+        """Return these rows of one column."""
+        part, row = self._places[number]
+        numbers: Int64s = self._parts[part][1][row, rows].astype(np.int64) + self._lowest[number : number + 1]
+        return numbers
+
+    def rows(self, rows: Int64s) -> Int64s:
+        """Return these rows with all of their columns: a row of the result for each."""
+        table = np.empty((len(rows), self.width), np.int64)
+        for numbers, differences in self._parts:
+            table[:, numbers] = differences[:, rows].T
+        return table + self._lowest
+
+    @classmethod
+    def joined(cls, tables: Sequence[NarrowTable]) -> NarrowTable:
+        """Return the rows of these tables, at least one, as one table."""
+        return cls(np.concatenate([table.column(number) for table in tables]) for number in range(tables[0].width))
 
 
 class RowGroups:

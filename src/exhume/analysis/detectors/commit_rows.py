@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from functools import cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pyarrow.compute as pc
 from exhume.analysis.detectors.commit_loops import loops
 from exhume.analysis.detectors.commit_loops.columns import COMMIT_COLUMNS, COMMIT_WITH_GROUP, NEVER, Bit, CommitColumn, Floats
 from exhume.analysis.detectors.commits import GROUP_PHASES, REASONS, Change, CommitRow, Reason
-from exhume.analysis.number_columns import NONE, Flags, Int64s, numbers_of, or_none
+from exhume.analysis.number_columns import NONE, Flags, Int64s, NarrowTable, numbers_of, or_none
 from exhume.int64 import random_number
 
 #: The code of (group, topic), and of (that code, partition), each in 63 bits.
@@ -222,6 +223,7 @@ class ChangeColumn(IntEnum):
 
 _COMMIT = len(ChangeColumn)
 _BEFORE = _COMMIT + COMMIT_WITH_GROUP
+_COLUMNS = _BEFORE + COMMIT_COLUMNS
 
 
 class ChangeTable:
@@ -246,8 +248,7 @@ class ChangeTable:
         return self._column(_BEFORE + column)
 
     def _column(self, column: int) -> Int64s:
-        values: Int64s = self._kept.column(column)[self._rows]
-        return values
+        return self._kept.join().column(column, self._rows)
 
     def has(self, *reasons: Reason) -> Flags:
         """Return True for each change that stands out for any of these reasons."""
@@ -256,8 +257,11 @@ class ChangeTable:
 
     def where(self, wanted: Flags) -> ChangeTable:
         """Return these changes only."""
-        at = np.flatnonzero(wanted)
-        return ChangeTable(self._kept, self.places[at], self._rows[at])
+        return self.at(np.flatnonzero(wanted))
+
+    def at(self, numbers: Int64s) -> ChangeTable:
+        """Return the changes with these numbers, counted from 0."""
+        return ChangeTable(self._kept, self.places[numbers], self._rows[numbers])
 
     def changes(self) -> list[Change]:
         """Return all changes as objects."""
@@ -269,13 +273,9 @@ class Changes:
 
     def __init__(self, names: NameNumbers) -> None:
         self._names = names
-        #: One row for each column. One table of all blocks would be copied whenever it grows.
-        self._blocks: list[Int64s] = []
+        #: Tables with a column for each row of `take`, and the usual rises.
+        self._tables: list[NarrowTable] = []
         self._usual_rises: list[Floats] = []
-        #: The first row of each block, and of the next one.
-        self._block_starts = [0]
-        #: The columns that were requested, concatenated.
-        self._columns: dict[int, Int64s] = {}
         #: The rows sorted by key, and the first row of each key among them.
         self._by_key = np.empty(0, np.int64)
         self._starts = np.zeros(1, np.int64)
@@ -292,16 +292,15 @@ class Changes:
             usual_rises: The usual rise of each change; NaN for none.
         """
         if len(usual_rises):
-            self._blocks.append(np.concatenate([changes, commits, before]))
+            self._tables.append(NarrowTable(chain(changes, commits, before)))
             self._usual_rises.append(usual_rises)
-            self._block_starts.append(self._block_starts[-1] + len(usual_rises))
-            self._columns.clear()
 
-    def column(self, column: int) -> Int64s:
-        """Return one column of all changes."""
-        if column not in self._columns:
-            self._columns[column] = np.concatenate([self._by_key[:0], *(block[column] for block in self._blocks)])
-        return self._columns[column]
+    def join(self) -> NarrowTable:
+        """Make one table of all changes, and return it."""
+        if len(self._tables) != 1:
+            self._tables = [NarrowTable.joined(self._tables) if self._tables else NarrowTable(np.empty((_COLUMNS, 0), np.int64))]
+            self._usual_rises = [np.concatenate([np.empty(0), *self._usual_rises])]
+        return self._tables[0]
 
     def of(self, keys: Int64s) -> ChangeTable:
         """Return the changes of these keys, key by key, each in order. `places` are positions in `keys`."""
@@ -313,20 +312,17 @@ class Changes:
         return ChangeTable(self, places, self._by_key[at])
 
     def _sort_by_key(self) -> None:
-        keys = self.column(ChangeColumn.KEY)
-        if len(keys) == len(self._by_key):
+        if len(self.join()) == len(self._by_key):
             return
+        keys = self.join().column(ChangeColumn.KEY)
         self._by_key = np.argsort(keys, kind="stable")
         keys = keys[self._by_key]
         self._starts = np.searchsorted(keys, np.arange(keys[-1] + 2))
 
     def made(self, rows: Int64s) -> list[Change]:
         """Return these rows as objects."""
-        blocks = np.searchsorted(self._block_starts, rows, side="right") - 1
-        return [
-            self._change(self._blocks[block][:, at].tolist(), float(self._usual_rises[block][at]))
-            for block, at in zip(blocks.tolist(), (rows - np.array(self._block_starts)[blocks]).tolist(), strict=True)
-        ]
+        table = self.join().rows(rows)
+        return [*map(self._change, table.tolist(), self._usual_rises[0][rows].tolist())]
 
     def _change(self, row: list[int], usual_rise: float) -> Change:
         return Change(

@@ -138,6 +138,7 @@ class KeyHistories:
         """Give back the room for more keys, at the end of the log."""
         count = self.names.key_count
         self._table, self.last, self.counts = self._table[:count].copy(), self.last[:count].copy(), self.counts[:count].copy()
+        self.changes.join()
 
     def drop(self, rows: Int64s, marker_offsets: Iterable[int], marker_times: Iterable[int]) -> None:
         """Add transactional commits that took no effect: aborted by these markers, or open at the end of the log."""
