@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from exhume.analysis.detectors import TopicCase, diagnose, offsets_out_of_range, rewinds, unconsumed_partitions, uneven
-from exhume.analysis.detectors.cases import Silence
+from exhume.analysis.detectors import TopicCase, diagnose, offsets_out_of_range, rewinds, truncated, unconsumed_partitions, uneven
+from exhume.analysis.detectors.cases import GroupCase, Silence
 from exhume.analysis.detectors.commit_loops.columns import USUAL
 from exhume.analysis.detectors.commit_rows import ChangeTable
+from exhume.analysis.detectors.commits import Change
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.member_columns import all_owned, is_opaque, is_owned_twice
 from exhume.codecs.log_directory import discover
@@ -61,11 +62,37 @@ def test_keys_without_teeth(case: TopicCase, monkeypatch: pytest.MonkeyPatch) ->
     assert _found(case, "IC-13") == asked_first
 
 
-def test_changes_that_are_no_sign_of_another_topic(case: TopicCase, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked_first = _found(case, "IC-07")
-    monkeypatch.setattr(offsets_out_of_range, "_signs", lambda changes: changes.places)
+def _collapses(change: Change) -> bool:
+    if change.before is None or change.phase == "empty":
+        return False
+    before, now = change.before.committed_offset, change.commit.committed_offset
+    return now <= 1000 and before > 10 * max(now, 100)
 
-    assert _found(case, "IC-07") == asked_first
+
+def test_offsets_that_collapse(case: TopicCase) -> None:
+    for group in case.groups():
+        changes = group.keys.changed("topic_id", "leader_epoch", "rewind")
+        assert offsets_out_of_range._are_collapses(changes).tolist() == [*map(_collapses, changes.changes())]
+
+
+def _falls(group: GroupCase) -> Iterator[tuple[str, int, Change]]:
+    for key in group.keys:
+        for change in key.of("rewind") if key.count_of.get("rewind", 0) <= 3 else ():
+            is_other = not change.reasons.isdisjoint(("leader_epoch", "topic_id", "while_empty")) or change.commit.producer_id is not None
+            if not is_other and change.phase in ("active", "unrecorded") and change.commit.timestamp_ms is not None:
+                yield key.topic, key.partition, change
+
+
+def test_offsets_that_fall_as_after_a_truncation(case: TopicCase) -> None:
+    for group in case.groups():
+        assert [(*place, fall.change) for place, fall in truncated._falls(group)] == [*_falls(group)]
+
+
+def test_troubles_collapse_and_fall(tmp_path: Path) -> None:
+    groups = [group for seed in _SEEDS for group in troubles(seed).case(tmp_path / str(seed)).groups()]
+
+    assert sum(len([*_falls(group)]) for group in groups) > 5
+    assert sum(map(_collapses, (change for group in groups for key in group.keys for change in key.changes))) > 5
 
 
 def test_changes_whose_commit_before_had_a_leader_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -284,6 +284,10 @@ class GroupKeys(Sequence[KeyHistory]):
     def _all_changes(self) -> ChangeTable:
         return self._histories.changes.of(self._numbers)
 
+    def counts_of(self, reason: Reason) -> Int64s:
+        """Return, for each key, the number of commits that stood out for this reason."""
+        return self._shared.counts(self._place)[:, REASONS.index(reason)]
+
     def with_pauses(self) -> list[KeyHistory]:
         """Return the keys that were not committed for much longer than usual, and then were committed again."""
         return self._those_in(self._histories.pauses)

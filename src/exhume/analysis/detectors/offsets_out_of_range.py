@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from exhume.analysis.detectors.cases import GroupCase, LogContext, TopicCase
 from exhume.analysis.detectors.commit_loops.columns import CommitColumn, KeyColumn
-from exhume.analysis.detectors.commit_rows import ChangeTable
-from exhume.analysis.detectors.commits import Change
+from exhume.analysis.detectors.commit_rows import ChangeColumn, ChangeTable
+from exhume.analysis.detectors.commits import GROUP_PHASES, Change
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.detectors.keys import KeyHistory
 from exhume.analysis.detectors.owner_history import Handover
@@ -19,7 +19,7 @@ from exhume.analysis.detectors.registry import Detector
 from exhume.analysis.detectors.report import counted, finding, next_step, some, span, undecidable
 from exhume.analysis.detectors.steps import handover_before, named
 from exhume.analysis.detectors.truncated import find_truncated
-from exhume.analysis.number_columns import NONE, Int64s
+from exhume.analysis.number_columns import NONE, Flags
 from exhume.findings import Confidence, Finding, Severity
 
 #: An offset collapses if it is at most `_NEAR_ZERO`, and the offset before was over `_COLLAPSE` times as high, and over 1000.
@@ -38,6 +38,25 @@ class _Sign:
     change: Change
 
 
+@dataclass(frozen=True, slots=True)
+class _Signs:
+    """Such changes of the keys of one group and one topic, in columns, with the partitions of the keys."""
+
+    group: str
+    partitions: Sequence[int]
+    log_context: LogContext
+    changes: ChangeTable
+
+    def listed(self) -> Iterator[_Sign]:
+        """Yield the changes as objects."""
+        for partition, change in zip(self.partitions, self.changes.changes(), strict=True):
+            yield _Sign(self.group, partition, self.log_context, change)
+
+
+#: The signs of each topic.
+_ByTopic = defaultdict[str, list[_Signs]]
+
+
 def find_recreated_topics(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
     """Committed offsets beyond the end of their topic partition, and signs of a recreated topic.
 
@@ -50,21 +69,15 @@ def find_recreated_topics(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
     topic do not: an unclean leader election may have truncated it.
     """
     yield from find_truncated(case)
-    by_id: defaultdict[str, list[_Sign]] = defaultdict(list)
-    by_epoch: defaultdict[str, list[_Sign]] = defaultdict(list)
-    collapses: defaultdict[str, list[_Sign]] = defaultdict(list)
+    by_id, by_epoch, collapses = _ByTopic(list), _ByTopic(list), _ByTopic(list)
     for group in case.groups():
         for key in group.keys if inputs.end_offsets is not None else ():
             yield from _beyond_end(group, key, inputs)
-        for key in group.keys.at(_signs(group.keys.changed("topic_id", "leader_epoch", "rewind"))):
-            for change in key.of("topic_id", "leader_epoch", "rewind"):
-                sign = _Sign(group.group, key.partition, group.log_context, change)
-                if "topic_id" in change.reasons:
-                    by_id[key.topic].append(sign)
-                if "leader_epoch" in change.reasons:
-                    by_epoch[key.topic].append(sign)
-                if _is_collapse(change):
-                    collapses[key.topic].append(sign)
+        changes = group.keys.changed("topic_id", "leader_epoch", "rewind")
+        if len(changes):
+            _take(by_id, group, changes.where(changes.has("topic_id")))
+            _take(by_epoch, group, changes.where(changes.has("leader_epoch")))
+            _take(collapses, group, changes.where(_are_collapses(changes)))
         group.forget()
     topics = {*by_id, *by_epoch, *collapses}
     keys_of = Counter(key.topic for group in case.groups() for key in group.keys if key.topic in topics and key.commits) if topics else {}
@@ -104,46 +117,62 @@ def _beyond_end(group: GroupCase, key: KeyHistory, inputs: Inputs) -> Iterator[F
     )
 
 
-def _signs(changes: ChangeTable) -> Int64s:
-    """Return the places of the keys with a change that may be a sign. Uses columns only."""
+def _take(signs: _ByTopic, group: GroupCase, changes: ChangeTable) -> None:
+    """Add these changes of keys of this group to the signs of their topics."""
+    by_topic: defaultdict[str, list[int]] = defaultdict(list)
+    names, places = group.keys.names, changes.places.tolist()
+    for number, place in enumerate(places):
+        by_topic[names[place][0]].append(number)
+    for topic, numbers in by_topic.items():
+        partitions = [names[places[number]][1] for number in numbers]
+        signs[topic].append(_Signs(group.group, partitions, group.log_context, changes.at(np.array(numbers, np.int64))))
+
+
+def _are_collapses(changes: ChangeTable) -> Flags:
+    """Return True for each change to an offset near 0 from one far above it."""
     before, now = changes.before(CommitColumn.VALUE), changes.commit(CommitColumn.VALUE)
-    may_be_collapse = (now <= _NEAR_ZERO) & (before // _COLLAPSE >= np.maximum(now, _COLLAPSED_FROM))
-    return changes.where(may_be_collapse | changes.has("topic_id", "leader_epoch")).places
+    is_low = (now <= _NEAR_ZERO) & (before > _COLLAPSE * np.clip(now, _COLLAPSED_FROM, _NEAR_ZERO))
+    is_judged = (changes.change(ChangeColumn.HAS_BEFORE) != 0) & (changes.commit(CommitColumn.PHASE) != GROUP_PHASES.index("empty"))
+    flags: Flags = is_low & is_judged
+    return flags
 
 
-def _is_collapse(change: Change) -> bool:
-    if change.before is None or change.phase == "empty":
-        return False
-    before, now = change.before.committed_offset, change.commit.committed_offset
-    return now <= _NEAR_ZERO and before > _COLLAPSE * max(now, _COLLAPSED_FROM)
-
-
-def _recreated(topic: str, by_id: Sequence[_Sign], by_epoch: Sequence[_Sign], collapses: Sequence[_Sign], keys: int) -> Iterator[Finding]:
+def _recreated(
+    topic: str, by_id: Sequence[_Signs], by_epoch: Sequence[_Signs], collapses: Sequence[_Signs], keys: int
+) -> Iterator[Finding]:
     if by_id:
-        change = by_id[0].change
+        signs = _listed(by_id)
+        change = signs[0].change
         sentence = f"topic {topic} was recreated: its topic id changed from {change.known_topic_id} to {change.commit.topic_id}"
-        yield _sign_finding(topic, by_id, sentence, ("incident", "proof"))
+        yield _sign_finding(topic, signs, sentence, ("incident", "proof"))
         return
-    times = [sign.change.commit.timestamp_ms for sign in collapses if sign.change.commit.timestamp_ms is not None]
+    times = [time for each in collapses for time in each.changes.commit(CommitColumn.TIME).tolist() if time != NONE]
     fell_together = bool(times) and max(times) - min(times) <= _MINUTES_MS
-    is_whole = fell_together and len({(sign.group, sign.partition, sign.log_context.replica) for sign in collapses}) == keys and keys > 1
+    fallen = {(each.group, partition, each.log_context.replica) for each in collapses for partition in each.partitions}
+    is_whole = fell_together and len(fallen) == keys and keys > 1
     if by_epoch and (is_whole or (keys == 1 and collapses)):
-        signs = {id(sign.change): sign for sign in (*by_epoch, *collapses)}
+        signs = _listed([*by_epoch, *collapses])
+        different = {(sign.group, sign.partition, sign.log_context.origin, sign.change.commit): sign for sign in signs}
         sentence = f"topic {topic} was probably recreated: the leader epochs in its commits decrease, and all its offsets fall to near 0"
-        yield _sign_finding(topic, [*signs.values()], sentence, ("incident", "likely"))
+        yield _sign_finding(topic, [*different.values()], sentence, ("incident", "likely"))
     elif by_epoch:
-        change = by_epoch[0].change
+        signs = _listed(by_epoch)
+        change = signs[0].change
         epochs = f"from {change.known_leader_epoch} to {change.commit.leader_epoch}"
         sentence = (
             f"the leader epoch in commits of topic {topic} fell {epochs}: an unclean leader election may have truncated the topic,"
             " or it was recreated"
         )
-        yield _sign_finding(topic, by_epoch, sentence, ("warn", "possible"))
+        yield _sign_finding(topic, signs, sentence, ("warn", "possible"))
     elif is_whole:
         sentence = f"all offsets of topic {topic} fell to near 0 within {span(max(times) - min(times))}: it may have been recreated"
         yield _sign_finding(
-            topic, collapses, sentence, ("warn", "possible"), not_excluded=["an application that reads the whole topic again"]
+            topic, _listed(collapses), sentence, ("warn", "possible"), not_excluded=["an application that reads the whole topic again"]
         )
+
+
+def _listed(signs: Iterable[_Signs]) -> list[_Sign]:
+    return [sign for each in signs for sign in each.listed()]
 
 
 def _sign_finding(

@@ -38,10 +38,9 @@ def find_set_back(group: GroupCase) -> Iterator[Finding]:
 def _falls(group: GroupCase) -> list[_Fall]:
     """Return the far falls that neither a change of owner nor another topic explains, and that no later commit undoes; in log order."""
     rewinds = group.keys.changed("rewind")
+    is_rare = group.keys.counts_of("rewind")[rewinds.places] <= _MOST_TIMES
     found = []
-    for key in group.keys.at(rewinds.places):
-        if key.count_of.get("rewind", 0) > _MOST_TIMES:
-            continue
+    for key in group.keys.at(rewinds.places[is_rare]):
         changes = [*key.of("rewind", "after_rewind")]
         for number, change in enumerate(changes):
             after = changes[number + 1] if number + 1 < len(changes) else None

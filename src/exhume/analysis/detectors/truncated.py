@@ -6,10 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from exhume.analysis.detectors.cases import GroupCase, LogContext, TopicCase
 from exhume.analysis.detectors.commit_loops.columns import CommitColumn
-from exhume.analysis.detectors.commits import Change
+from exhume.analysis.detectors.commits import GROUP_PHASES, Change
 from exhume.analysis.detectors.report import counted, finding, some
+from exhume.analysis.number_columns import NONE
 from exhume.durations import MINUTE_MS
 from exhume.findings import Finding
 
@@ -64,13 +67,15 @@ def _falls(group: GroupCase) -> Iterator[tuple[tuple[str, int], _Fall]]:
     rewinds = group.keys.changed("rewind")
     if not len(rewinds):
         return
-    for key in group.keys.at(rewinds.where(rewinds.commit(CommitColumn.PRODUCER) < 0).places):
-        if key.count_of.get("rewind", 0) > _MOST_FALLS:
-            continue
-        for change in key.of("rewind"):
-            is_other = not change.reasons.isdisjoint(("leader_epoch", "topic_id", "while_empty")) or change.commit.producer_id is not None
-            if not is_other and change.phase in ("active", "unrecorded") and change.commit.timestamp_ms is not None:
-                yield (key.topic, key.partition), _Fall(group.group, group.log_context, change)
+    is_rare = group.keys.counts_of("rewind")[rewinds.places] <= _MOST_FALLS
+    is_plain = rewinds.commit(CommitColumn.IS_STAGED) == 0
+    is_alone = ~rewinds.has("leader_epoch", "topic_id", "while_empty")
+    has_time = rewinds.commit(CommitColumn.TIME) != NONE
+    phases = [GROUP_PHASES.index(phase) for phase in ("active", "unrecorded")]
+    falls = rewinds.where(is_rare & is_plain & is_alone & has_time & np.isin(rewinds.commit(CommitColumn.PHASE), phases))
+    names = group.keys.names
+    for place, change in zip(falls.places.tolist(), falls.changes(), strict=True):
+        yield names[place], _Fall(group.group, group.log_context, change)
 
 
 def _truncated(place: tuple[str, int], falls: Sequence[_Fall], *, is_new_leader: bool, groups: int) -> Finding:
