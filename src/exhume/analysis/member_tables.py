@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import dataclass, field
 from itertools import chain
+from sys import intern
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,7 +23,7 @@ from exhume.analysis.memberships import Member, MemberName
 from exhume.codecs.columns.payloads import PayloadNumbers, Protocol
 
 _HEADER = ("protocol_type", "generation", "protocol", "leader", "current_state_timestamp_ms")
-_Numbers = npt.NDArray[np.int32]
+_Numbers = npt.NDArray[np.unsignedinteger]
 _FIELDS = ("member_id", "group_instance_id", "client_id", "client_host", "session_timeout_ms", "rebalance_timeout_ms")
 _NO_STATE_TIMESTAMP_MS = -1
 _NUMBER_BYTES = 4
@@ -37,6 +38,8 @@ class _Columns:
     numbers of subscriptions and assignments.
     """
 
+    #: The fields before the members, of each record.
+    headers: Sequence[Sequence[Any]]
     fields: Mapping[str, tuple[list[Any], _Numbers]]
     has_static_members: bool
     #: Raw 32-bit numbers: slices of arrays cost more than their use, and views cannot be pickled.
@@ -47,7 +50,7 @@ class _Columns:
 
     def __reduce__(self) -> tuple[type[_Columns], tuple[Any, ...]]:
         """Leave out the listed fields: they follow from the rest."""
-        return _Columns, (self.fields, self.has_static_members, self.subscriptions, self.assignments, self.payloads)
+        return _Columns, (self.headers, self.fields, self.has_static_members, self.subscriptions, self.assignments, self.payloads)
 
     def listed(self, name: str) -> list[Any]:
         """Return this field of every member."""
@@ -65,6 +68,11 @@ class _Columns:
             kinds = [*map(kind_of, different)]
             listed = self._listed[name, kind_of] = [kinds[place] for place in places.tolist()]
         return listed
+
+    def forget(self) -> None:
+        """Drop everything that can be derived again."""
+        self._listed.clear()
+        self.payloads.forget()
 
     def value_of(self, name: str, at: int) -> Any:
         """Return this field of one member."""
@@ -85,13 +93,18 @@ def _read(numbers: bytes) -> list[int]:
 class MemberTable:
     """A group metadata value: its header fields, and the subscriptions and assignments of its members in the order of the record."""
 
-    header: Mapping[str, Any]
     _columns: _Columns
+    _record: int
     _start: int
     _end: int
 
     def __len__(self) -> int:
         return self._end - self._start
+
+    @property
+    def header(self) -> Mapping[str, Any]:
+        """The fields before the members, by their names in the layout."""
+        return dict(zip(_HEADER, self._columns.headers[self._record], strict=True))
 
     def column(self, name: str) -> list[Any]:
         """Return a field of each member, by its name in the layout."""
@@ -124,6 +137,10 @@ class MemberTable:
         )
         fields = {name: self._columns.value_of(name, at) for name in _FIELDS}
         return member_of(fields, self._columns.payloads.all_subscriptions[subscription], self._columns.payloads.all_assignments[assignment])
+
+    def forget(self) -> None:
+        """Drop what was derived from these columns, for all records that share them."""
+        self._columns.forget()
 
     def name(self, place: int) -> MemberName:
         """Return the name of the member in this place."""
@@ -198,12 +215,16 @@ class MemberPayloads:
             self._assignments[numbers] = found
         return found
 
+    def forget(self) -> None:
+        """Drop the cache."""
+        self._subscriptions.clear()
+        self._assignments.clear()
+        self._cached_size = 0
+
     def _evict_beyond_limit(self, more: int) -> None:
+        if self._cached_size + more > _MAX_CACHED:
+            self.forget()
         self._cached_size += more
-        if self._cached_size > _MAX_CACHED:
-            self._subscriptions.clear()
-            self._assignments.clear()
-            self._cached_size = more
 
 
 class ClassicMembers(Mapping[str, Member]):
@@ -260,14 +281,16 @@ class MemberTableReader:
         """
         if not groups.num_rows:
             return []
-        header_columns = [groups[name].to_pylist() for name in _HEADER]
+        headers = [_listed(groups[name]) for name in _HEADER]
+        headers[-1] = [_NO_STATE_TIMESTAMP_MS if time_ms is None else time_ms for time_ms in headers[-1]]
         counts = pc.fill_null(pc.list_value_length(groups["members"]), 0).to_numpy(zero_copy_only=False)
         members = groups["members"].flatten()
         protocols: dict[Protocol, int] = {}
-        numbered = [protocols.setdefault(protocol, len(protocols)) for protocol in zip(header_columns[0], header_columns[2], strict=True)]
+        numbered = [protocols.setdefault(protocol, len(protocols)) for protocol in zip(headers[0], headers[2], strict=True)]
         by_protocol, of_member = [*protocols], np.repeat(np.array(numbered, np.int32), counts)
         fields = {name: _encoded(members.field(name)) for name in _FIELDS}
         columns = _Columns(
+            [*zip(*headers, strict=True)],
             fields,
             # None is always among the distinct values.
             len(fields["group_instance_id"][0]) > 1,
@@ -280,19 +303,26 @@ class MemberTableReader:
         )
         is_plain = is_plain & ~_has_twice(fields["member_id"][1], counts)
         ends = np.cumsum(counts)
-        found: list[MemberTable | None] = []
-        for is_ok, start, end, *header in zip(is_plain.tolist(), (ends - counts).tolist(), ends.tolist(), *header_columns, strict=True):
-            if header[-1] is None:
-                header[-1] = _NO_STATE_TIMESTAMP_MS
-            found.append(MemberTable(dict(zip(_HEADER, header, strict=True)), columns, start, end) if is_ok else None)
-        return found
+        places = zip(is_plain.tolist(), (ends - counts).tolist(), ends.tolist(), strict=True)
+        return [MemberTable(columns, record, start, end) if is_ok else None for record, (is_ok, start, end) in enumerate(places)]
+
+
+def _listed(column: pa.Array) -> list[Any]:
+    """Return the values of a column as a list."""
+    if not pa.types.is_string(column.type):
+        listed: list[Any] = column.to_pylist()
+        return listed
+    different, places = _encoded(column)
+    return [different[place] for place in places.tolist()]
 
 
 def _encoded(column: pa.Array) -> tuple[list[Any], _Numbers]:
-    """Return the distinct values, followed by None, and the place of each value among them."""
+    """Return the distinct values, followed by None, and the place of each value among them. Equal texts are one object in all columns."""
     encoded = column.dictionary_encode()
-    different = [*encoded.dictionary.to_pylist(), None]
-    return different, encoded.indices.fill_null(len(different) - 1).to_numpy()
+    values = encoded.dictionary.to_pylist()
+    different = [*(map(intern, values) if pa.types.is_string(column.type) else values), None]
+    places = encoded.indices.fill_null(len(different) - 1).to_numpy()
+    return different, places.astype(np.min_scalar_type(len(different)))
 
 
 def _has_twice(places: _Numbers, counts: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -300,7 +330,7 @@ def _has_twice(places: _Numbers, counts: npt.NDArray[Any]) -> npt.NDArray[np.boo
     flags = np.zeros(len(counts), np.bool_)
     records = np.repeat(np.arange(len(counts)), counts)
     span = int(places.max(initial=0)) + 1
-    codes = np.sort(records * span + places)
+    codes = np.sort(records * span + places.astype(np.int64))
     flags[codes[1:][codes[1:] == codes[:-1]] // span] = True
     return flags
 

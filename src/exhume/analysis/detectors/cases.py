@@ -52,7 +52,10 @@ class GroupRecord(NamedTuple):
     partition_leader_epoch: int
     path: str
     key: bytes
+    #: None for a tombstone; empty if `member_table` has its fields, to save memory.
     value: bytes | None
+    #: The size of the value; 0 for a tombstone.
+    value_bytes: int
     #: The phase of the group from this record on.
     phase: GroupPhase
     #: The generation or the group epoch; None if the record contains none.
@@ -289,6 +292,14 @@ class PartitionCase:
     uncleaned: Uncleaned | None = None
     #: The times at which commits named each partition.
     sightings: Times = field(default_factory=dict, repr=False)
+
+    def forget(self) -> None:
+        """Drop everything that can be derived again."""
+        for group in self.groups:
+            group.forget()
+            for record in () if group.is_kept else group.records:
+                if record.member_table is not None:
+                    record.member_table.forget()
 
 
 @dataclass(slots=True)

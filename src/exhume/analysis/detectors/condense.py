@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, pairwise
+from sys import intern
 
 import numpy as np
 import pyarrow as pa
@@ -173,8 +174,8 @@ class PartitionCondenser:
         #: Set for logs that a detector needs it for.
         self.superseded: SupersededBytes | None = None
         self._records: defaultdict[int, list[GroupRecord]] = defaultdict(list)
-        #: The numbers of the groups that keys of these records name.
-        self._groups_of_keys: dict[bytes, int | None] = {}
+        #: The keys of these records, and the numbers of the groups that they name.
+        self._groups_of_keys: dict[bytes, tuple[bytes, int | None]] = {}
         #: Commits, and their places in the log, since the last block.
         self._waiting: list[tuple[Int64s, Int64s]] = []
         self._waiting_rows = 0
@@ -249,15 +250,19 @@ class PartitionCondenser:
             member_table = next(of_classic) if record_type == GROUP_METADATA else None
             if group_family(record_type) is None:
                 continue
-            offset, time, position, epoch, path, key, value = row
+            offset, time, position, leader_epoch, path, key, value = row
             if key not in self._groups_of_keys:
                 name = _group_of(key)
-                self._groups_of_keys[key] = None if name is None else self._names.group(name)
-            group = self._groups_of_keys[key]
+                self._groups_of_keys[key] = key, None if name is None else self._names.group(name)
+            # Equal keys and paths are one object: a group has many records.
+            key, group = self._groups_of_keys[key]
             if group is None:
                 continue
-            phase, group_epoch = self._group_phases.take(group, offset, key, value, member_table)
-            self._records[group].append(GroupRecord(offset, time, position, epoch, path, key, value, phase, group_epoch, member_table))
+            phase, epoch = self._group_phases.take(group, offset, key, value, member_table)
+            size_bytes = 0 if value is None else len(value)
+            kept = value if member_table is None else b""
+            record = GroupRecord(offset, time, position, leader_epoch, intern(path), key, kept, size_bytes, phase, epoch, member_table)
+            self._records[group].append(record)
 
     def _settle(self) -> None:
         """Judge what is waiting, but for commits of transactions that may still end."""

@@ -226,11 +226,11 @@ def find_slow_load(case: TopicCase, inputs: Inputs) -> Iterator[Finding]:
     """
     for partition in case.partitions:
         for group in partition.groups:
-            large = [record for record in group.records if len(record.value or b"") > DEFAULT_LOAD_BUFFER_BYTES]
+            large = [record for record in group.records if record.value_bytes > DEFAULT_LOAD_BUFFER_BYTES]
             if large:
                 yield finding(
                     "IC-15",
-                    f"the largest group record has {max(len(record.value or b'') for record in large)} bytes"
+                    f"the largest group record has {max(record.value_bytes for record in large)} bytes"
                     f" ({counted(len(large), 'record')} above the load buffer of 5 MiB): releases before 2.1.0 never finish the load",
                     group,
                     confidence="proof",
@@ -306,8 +306,8 @@ def _live_share(partition: PartitionCase) -> float:
         )
         total += float(sizes.sum())
         live += float((sizes / np.maximum(commits, 1))[removed == 0].sum())
-        lasts = {record.key: len(record.key) + len(record.value or b"") for record in group.records}
-        total += sum(len(record.key) + len(record.value or b"") for record in group.records)
+        lasts = {record.key: len(record.key) + record.value_bytes for record in group.records}
+        total += sum(len(record.key) + record.value_bytes for record in group.records)
         live += sum(lasts.values())
     return live / total if total else 1
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import chain
 from operator import itemgetter
+from sys import intern
 from typing import NotRequired, TypedDict, TypeVar
 
 from exhume.analysis.detectors.cases import GroupCase, GroupRecord, LogContext
@@ -88,7 +90,8 @@ def finding(
         last_record_offset=rows[-1]["record_offset"] if rows else None,
         first_timestamp_ms=times[0] if times else None,
         last_timestamp_ms=times[-1] if times else None,
-        not_excluded="; ".join(not_excluded) or None,
+        # Many findings have the same few texts.
+        not_excluded=intern("; ".join(not_excluded)) or None,
         remedy=None if remedy is None else str(remedy),
         remedy_commands=remedy.commands if isinstance(remedy, Remedy) else (),
         evidence=rows or None,
@@ -188,7 +191,9 @@ def _group_text(record: GroupRecord) -> str:
     return f"{name} tombstone" if record.value is None else f"{name}: the group is {record.phase}"
 
 
+@lru_cache(maxsize=4096)
 def _row(record_offset: int, timestamp_ms: int | None, what: str) -> EvidenceRow:
+    """Return a row of evidence. Many findings rest on the same few records: their rows are one object."""
     return {"record_offset": record_offset, "timestamp_ms": timestamp_ms, "what": what}
 
 

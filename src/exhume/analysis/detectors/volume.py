@@ -152,11 +152,11 @@ def find_oversized(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:  # no
     The limits are Kafka's defaults: `message.max.bytes` 1048588, `offset.metadata.max.bytes` 4096. A refused record leaves no trace: a
     group above the limit rebalances for ever, and writes no record. Sizes are those before compression.
     """
-    records = [record for record in group.records if len(record.value or b"") >= _NEARLY * _MAX_MESSAGE_BYTES]
+    records = [record for record in group.records if record.value_bytes >= _NEARLY * _MAX_MESSAGE_BYTES]
     if records:
-        largest = max(records, key=lambda record: len(record.value or b""))
+        largest = max(records, key=lambda record: record.value_bytes)
         is_last = largest is group.records[-1]
-        size = len(largest.value or b"")
+        size = largest.value_bytes
         yield finding(
             "IC-32",
             f"the largest group record has {size} bytes; {counted(len(records), 'group record')} of {_NEARLY:.0%} or more of the default"
