@@ -36,7 +36,7 @@ from exhume.analysis.removals.evidence import KeptOffset
 from exhume.analysis.removals.sweeps import Sweeps
 from exhume.analysis.removals.tombstones import OffsetTombstone, OffsetTombstones
 from exhume.arrow_rows import Origin
-from exhume.codecs.record_types import GROUP_METADATA, Decoded, decode_record
+from exhume.codecs.record_types import GROUP_METADATA, Decoded, Role, decode_record, role_of
 from exhume.replay.topic_names import TopicNames
 
 #: The attributes that a `GroupCase` derives from its memberships. `forget` drops them.
@@ -51,6 +51,7 @@ class GroupRecord(NamedTuple):
     byte_position: int
     partition_leader_epoch: int
     path: str
+    record_type: int
     key: bytes
     #: None for a tombstone; empty if `member_table` has its fields, to save memory.
     value: bytes | None
@@ -66,10 +67,6 @@ class GroupRecord(NamedTuple):
     @property
     def decoded(self) -> Decoded:
         return decode_record(self.key, self.value)
-
-    @property
-    def record_type(self) -> int:
-        return int.from_bytes(self.key[:2], "big", signed=True)
 
 
 #: A group is silent when nothing comes for so many times its usual interval, and for so long.
@@ -203,9 +200,19 @@ class GroupCase:
         )
         return list(steps_of_records(in_hand, log_context.names))
 
+    @cached_property
+    def record_types(self) -> frozenset[int]:
+        """The types of its records."""
+        return frozenset(record.record_type for record in self.records)
+
+    def records_with(self, role: Role) -> list[GroupRecord]:
+        """Return its records of the types with this role."""
+        types = {number for number in self.record_types if role_of(number) == role}
+        return [record for record in self.records if record.record_type in types] if types else []
+
     def edges(self) -> list[Membership]:
         """Return the first and the last step with members. If all records are classic, no other step is made."""
-        if any(record.record_type != GROUP_METADATA for record in self.records):
+        if not self.record_types <= {GROUP_METADATA}:
             steps = [step for step in self.memberships if step.members]
             return [steps[0], steps[-1]] if steps else []
         active = [record for record in self.records if record.phase == "active"]

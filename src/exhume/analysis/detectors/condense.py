@@ -261,8 +261,8 @@ class PartitionCondenser:
             phase, epoch = self._group_phases.take(group, offset, key, value, member_table)
             size_bytes = 0 if value is None else len(value)
             kept = value if member_table is None else b""
-            record = GroupRecord(offset, time, position, leader_epoch, intern(path), key, kept, size_bytes, phase, epoch, member_table)
-            self._records[group].append(record)
+            place = (offset, time, position, leader_epoch, intern(path))
+            self._records[group].append(GroupRecord(*place, record_type, key, kept, size_bytes, phase, epoch, member_table))
 
     def _settle(self) -> None:
         """Judge what is waiting, but for commits of transactions that may still end."""

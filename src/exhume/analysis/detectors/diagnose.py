@@ -65,7 +65,7 @@ def learned_names(partition: PartitionCase) -> TopicNames:
     names = TopicNames()
     names.add_all("commit", partition.topics_by_id)
     for group in partition.groups:
-        for record in group.records:
+        for record in group.records if any(map(tells_topic_names, group.record_types)) else ():
             if tells_topic_names(record.record_type):
                 decoded = record.decoded
                 names.learn_from_record(record.record_type, decoded.key, decoded.value)

@@ -19,7 +19,6 @@ from exhume.analysis.detectors.steps import EAGER, StepRun, judged, who
 from exhume.analysis.member_columns import all_owned, all_subscribed, assigned_of, is_known, member_at
 from exhume.analysis.memberships import Membership, TopicPartition
 from exhume.analysis.topic_sizes import TopicSize, TopicSizes
-from exhume.codecs.record_types import role_of
 from exhume.findings import Finding
 from exhume.moments import show_time
 
@@ -49,10 +48,9 @@ def find_unconsumed(group: GroupCase, inputs: Inputs) -> Iterator[Finding]:
 
 def _sizes(group: GroupCase, inputs: Inputs) -> TopicSizes:
     sizes = TopicSizes(inputs.topics or ())
-    for record in group.records:
-        if role_of(record.record_type) == "partition_metadata":
-            decoded = record.decoded
-            sizes.learn_record(group.group, None if decoded.value is None else decoded.value.get("topics"), record.record_offset)
+    for record in group.records_with("partition_metadata"):
+        decoded = record.decoded
+        sizes.learn_record(group.group, None if decoded.value is None else decoded.value.get("topics"), record.record_offset)
     # Many assignments are equal. Of equal ones the last is enough.
     plans: dict[frozenset[TopicPartition], None] = {}
     others: set[frozenset[TopicPartition]] = set()
@@ -224,8 +222,8 @@ class _Existence:
     def _recorded(self) -> dict[str, list[tuple[int, int]]]:
         """Return, for each topic, the times and partition counts in the records of the coordinator."""
         found: dict[str, list[tuple[int, int]]] = {}
-        for record in self._group.records:
-            if role_of(record.record_type) == "partition_metadata" and record.timestamp_ms is not None:
+        for record in self._group.records_with("partition_metadata"):
+            if record.timestamp_ms is not None:
                 for topic in (record.decoded.value or {}).get("topics") or ():
                     found.setdefault(topic["topic"], []).append((record.timestamp_ms, topic["partition_count"]))
         return found
