@@ -64,13 +64,15 @@ def owners_command(
     from exhume.cli.picture import write_picture
     from exhume.cli.render import refuse_unfit, render
     from exhume.cli.run import opened, tell
-    from exhume.report.pictures import owners_svg
 
     refuse_unfit(None, output=output.of_rows, output_file=output_file, evidence=paths)
     offsets = record_offsets(at_offset, "--at-offset")
     with opened(paths, temp_dir=temp_dir) as evidence:
         answer = evidence.owners(groups=matched(evidence, groups), topic=topic, partition=partition, at_offset=offsets, at_time_ms=at_time)
         if output.is_picture:
+            # A table needs nothing of the report, which takes a second to import.
+            from exhume.report.pictures import owners_svg
+
             title = f"Owners of {topic}" + ("" if partition is None else f"-{partition}")
             write_picture(owners_svg(answer, title), title, output, output_file, paths)
         else:
