@@ -65,6 +65,7 @@ def _decode(buffer: npt.NDArray[np.uint8], found: npt.NDArray[np.int64], met: Co
     keys.read_keys(buffer, found, columns)
     commits = np.empty((values.COMMIT_COLUMNS, count), np.int64)
     values.read_commits(buffer, found, commits)
+    values.besides_old_commits(buffer, found, 4, np.empty(count, np.int64))
     groups = np.empty((values.GROUP_COLUMNS, count), np.int64)
     room = int((np.maximum(found[records.VALUE_SIZE], 0) // LEAST_MEMBER_BYTES).sum())
     members = np.empty((values.MEMBER_COLUMNS, room), np.int64)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from exhume.codecs.columns.arrow import texts
 from exhume.codecs.columns.record_blocks import RecordBlock
-from exhume.codecs.kernels import keys, scan, values
+from exhume.codecs.kernels import keys, values
 from exhume.codecs.kernels import records as fields
 from exhume.codecs.kernels.types import Int64s
 from exhume.codecs.layouts.offsets import TOPIC_ID_SINCE
@@ -35,16 +35,15 @@ class NameReader(LogCollector):
         return [self]
 
     def add_records(self, block: RecordBlock) -> None:
-        numbers = block.records[fields.RECORD_TYPE]
-        is_data = block.batches.columns[scan.ATTRIBUTES][block.records[fields.BATCH]] & scan.CONTROL == 0
-        self._learn_from_commits(block, np.flatnonzero(is_data & np.isin(numbers, OFFSET_COMMIT_TYPES)))
-        for number in np.flatnonzero(is_data & np.isin(numbers, _TELLING_TYPES)).tolist():
+        # Most records are commits without a topic id. Records of control batches have no type.
+        found = np.empty(len(block), np.int64)
+        found = found[: values.besides_old_commits(block.data, block.records, TOPIC_ID_SINCE, found)]
+        numbers = block.records[fields.RECORD_TYPE, found]
+        self._learn_from_commits(block, found[np.isin(numbers, OFFSET_COMMIT_TYPES)])
+        for number in found[np.isin(numbers, _TELLING_TYPES)].tolist():
             self._learn(*block.key_and_value(number))
 
-    def _learn_from_commits(self, block: RecordBlock, commits: Int64s) -> None:
-        commits = commits[block.records[fields.VALUE_SIZE, commits] > 1]
-        starts = block.records[fields.VALUE_START, commits]
-        with_ids = commits[(block.data[starts] != 0) | (block.data[starts + 1] >= TOPIC_ID_SINCE)]
+    def _learn_from_commits(self, block: RecordBlock, with_ids: Int64s) -> None:
         if not len(with_ids):
             return
         commits = np.empty((values.COMMIT_COLUMNS, len(with_ids)), np.int64)

@@ -12,7 +12,7 @@ import numpy as np
 from exhume.codecs.kernels import kernel, keys
 from exhume.codecs.kernels.fields import BAD
 from exhume.codecs.kernels.keys import IS_READ, read_key
-from exhume.codecs.kernels.primitives import NO_POSITION
+from exhume.codecs.kernels.primitives import NO_POSITION, int16
 from exhume.codecs.kernels.readers import (
     NO_COMMIT,
     NO_GROUP,
@@ -28,7 +28,7 @@ from exhume.codecs.kernels.readers import (
     read_member,
 )
 from exhume.codecs.kernels.records import KEY_SIZE, KEY_START, RECORD_TYPE, VALUE_SIZE, VALUE_START
-from exhume.codecs.kernels.types import Bytes, Number, Rows
+from exhume.codecs.kernels.types import Bytes, Int64s, Number, Rows
 from exhume.codecs.record_types import GROUP_METADATA, LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
 
 #: The columns of commits and of groups, after those of `keys`, and of members, by the names in `readers`: a number, the start or the size
@@ -55,6 +55,23 @@ def read_commits(data: Bytes, records: Rows, commits: Rows) -> None:
             commit = read_commit(data, records[VALUE_START, at], end)
             commits[IS_READ, at] = commit.after == end
         put_commit(commit, commits, VERSION, at)
+
+
+@kernel
+def besides_old_commits(data: Bytes, records: Rows, version: Number, found: Int64s) -> Number:
+    """Fill `found` with the numbers of all records but these: commits of value versions before this one, and their tombstones.
+
+    Returns their number. A negative version counts as a later one.
+    """
+    count = np.int64(0)
+    for at in range(records.shape[1]):
+        is_old = False
+        if records[RECORD_TYPE, at] == OFFSET_COMMIT or records[RECORD_TYPE, at] == LEGACY_OFFSET_COMMIT:
+            is_old = records[VALUE_SIZE, at] < 2 or 0 <= int16(data, records[VALUE_START, at]) < version
+        if not is_old:
+            found[count] = at
+            count += 1
+    return count
 
 
 @kernel
