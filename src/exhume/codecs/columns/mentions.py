@@ -102,8 +102,7 @@ class _About:
         buffer = segment.open_part(int(columns[scan.POSITION, 0]), int((columns[scan.POSITION] + columns[scan.SIZE]).max()))
         block = Block(self._reader, partition, segment, buffer, readable(buffer), rows, columns, SameValues())
         last: SegmentBatch | None = None
-        # The bytes between these batches are not read, so they do not limit a record block.
-        for found in records_of(block, most_bytes=len(block.content)):
+        for found in records_of(block):
             first = 0 if found.batches.careful is not None else int(found.records[records.BATCH, 0])
             if found.batches.careful is None and block.columns[scan.RECORD_COUNT, first] <= ROWS:
                 yield from self._chosen(found)

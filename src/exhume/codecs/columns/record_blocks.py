@@ -64,8 +64,8 @@ def look_for_damage(reader: SegmentReader, known_paths: Collection[str] = (), *,
             pass
 
 
-def records_of(block: Block, findings: Findings | None = None, *, most_bytes: int = RECORD_BLOCK_BYTES) -> Iterator[RecordBlock]:
-    """Yield the records of a block in parts of about `most_bytes`.
+def records_of(block: Block, findings: Findings | None = None) -> Iterator[RecordBlock]:
+    """Yield the records of a block in parts of about `RECORD_BLOCK_BYTES`.
 
     The careful reader reads batches that kernels cannot read; `findings` (default: those of the reader) get the problems. If such a batch
     has no records, the record block is empty.
@@ -78,7 +78,7 @@ def records_of(block: Block, findings: Findings | None = None, *, most_bytes: in
     first = 0
     while first < len(block):
         within = int(np.searchsorted(counts, counts[first] + ROWS, side="right")) - 1
-        last, data = sections.memory_from(first, max(first + 1, within), most_bytes)
+        last, data = sections.memory_from(first, max(first + 1, within), RECORD_BLOCK_BYTES)
         done = first
         if data is not None:
             bodies = sections.bodies

@@ -36,6 +36,8 @@ class Sections:
         self._cap_bytes = cap_bytes
         self._starts = rows[:, scan.POSITION] + scan.HEADER_BYTES
         self._ends = rows[:, scan.POSITION] + rows[:, scan.SIZE]
+        #: The bytes of the batches up to and with each one. There may be bytes between the batches that are not read.
+        self._sizes = np.cumsum(rows[:, scan.SIZE])
         # Kafka does not look at the codec of a batch without records.
         codecs = np.where(self._ends > self._starts, rows[:, scan.ATTRIBUTES] & scan.CODEC, 0)
         is_message = rows[:, scan.MAGIC] != 2
@@ -52,8 +54,7 @@ class Sections:
         if len(compressed) == len(self._kinds):
             self._kinds[:] = _SIDE_BY_SIDE
             return
-        total_bytes = np.cumsum(self._rows[:, scan.SIZE])
-        bytes_between = total_bytes[compressed[1:] - 1] - total_bytes[compressed[:-1]]
+        bytes_between = self._sizes[compressed[1:] - 1] - self._sizes[compressed[:-1]]
         messages_before = np.cumsum(self._kinds == _MESSAGES)
         has_message = messages_before[compressed[1:]] != messages_before[compressed[:-1]]
         parted = np.flatnonzero((bytes_between > _FEW_BYTES) | has_message)
@@ -69,7 +70,8 @@ class Sections:
         last = min(last, int(self._borders[np.searchsorted(self._borders, first, side="right")]))
         if self._kinds[first] == _SIDE_BY_SIDE:
             return self._side_by_side(first, last, most_bytes)
-        last = first + max(1, int(np.searchsorted(self._ends[first:last], self._starts[first] + most_bytes, side="right")))
+        before = self._sizes[first] - self._rows[first, scan.SIZE]
+        last = first + max(1, int(np.searchsorted(self._sizes[first:last], before + most_bytes, side="right")))
         if self._kinds[first] == _MESSAGES:
             return last, as_records(self._content, self._rows, first, last, self.bodies)
         self.bodies[first:last, 0], self.bodies[first:last, 1] = self._starts[first:last], self._ends[first:last]
