@@ -5,6 +5,7 @@ Functions import the modules that take long to import.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
@@ -21,10 +22,13 @@ from exhume.analysis.ownership import owners as owners_of
 from exhume.analysis.rebalance_rows import storm_findings
 from exhume.analysis.rebalances import rebalances as rebalances_of
 from exhume.arrow_rows import Origin
+from exhume.codecs.columns.blocks import Block
+from exhume.codecs.columns.noted_batches import NotedBatches
 from exhume.codecs.columns.record_blocks import RecordBlock
-from exhume.codecs.columns.record_columns import record_table
+from exhume.codecs.columns.record_columns import record_column
 from exhume.codecs.columns.selection import Selection
 from exhume.codecs.decoded_tables import decode_table
+from exhume.codecs.kernels import records
 from exhume.codecs.log_directory import PartitionDirectory
 from exhume.codecs.log_pass import Collector, LogCollector, SelectedRecords
 from exhume.codecs.record_filter import RecordFilter
@@ -41,6 +45,10 @@ from exhume.topic.logs import TopicLogs, is_exact
 
 if TYPE_CHECKING:
     from exhume.analysis.assignment.verdicts import AssignmentTables
+
+#: The bytes of the longest name that Kafka accepts. Of a longer name only its beginning is searched for.
+_MOST_NAME_BYTES = 249
+_VALUE = pa.field("value", pa.binary())
 
 
 def memberships(logs: TopicLogs, groups: Collection[str] | None) -> Iterator[Membership]:
@@ -114,30 +122,41 @@ def owners(logs: TopicLogs, groups: Collection[str] | None, topic: str | None, p
 
 
 class _GroupsOfTopic(LogCollector):
-    """Collect the groups that may have owned a partition of this topic: the topic's name, or a topic id, is in one of their records."""
+    """Collect the groups that may have owned a partition of this topic, and note the batches of all groups.
+
+    The topic's name, or a topic id, is in one of the records of such a group.
+    """
 
     def __init__(self, topic: str) -> None:
         # The name of a topic that is not UTF-8 has other bytes than its text.
-        self._name = topic.encode() if is_exact(topic) else b""
+        name = topic.encode() if is_exact(topic) else b""
+        self._name = re.escape(name[:_MOST_NAME_BYTES])
         self._selection = Selection(RecordFilter(types=group_record_names()))
+        self._notes = NotedBatches()
         self._keys: set[bytes] = set()
 
     def of(self, partition: PartitionDirectory) -> Iterable[LogCollector]:  # noqa: ARG002
         """Return this collector: it reads every log."""
         return [self]
 
+    def add_block(self, block: Block) -> None:
+        self._notes.add_block(block)
+
     def add_records(self, block: RecordBlock) -> None:
         selected = self._selection.of(block)
         if len(selected):
-            records = record_table(selected)
-            has_ids = pc.not_equal(records["record_type"], number_of("classic", "group"))
-            has_name = pc.match_substring(records["value"], self._name)
-            self._keys.update(pc.unique(records["key"].filter(pc.or_kleene(has_ids, has_name))).to_pylist())
+            keys = self._notes.note(selected)
+            has_ids = pa.array(selected.records[records.RECORD_TYPE] != number_of("classic", "group"))
+            # The search for a pattern is several times as fast as that for a text, if the pattern is short.
+            has_name = pc.match_substring_regex(record_column(selected, _VALUE), self._name)
+            self._keys.update(pc.unique(keys.filter(pc.or_kleene(has_ids, has_name))).to_pylist())
 
     def memberships(self, logs: TopicLogs, names: TopicNames) -> Iterator[Membership]:
         """Yield the steps of these groups, with topic names from `names`."""
         groups = {str(key["group"]) for key in (decode_record(each, None).key for each in self._keys) if "group" in key}
-        return group_timeline(_group_records(logs, groups), names)
+        wanted = RecordFilter(types=group_record_names(), groups=groups)
+        noted = self._notes.spans(lambda key: key in self._keys or wanted.accepts_key(decode_record(key, None)))
+        return group_timeline(logs.records(wanted, noted), names)
 
 
 def _refuse_unowned(topic: str | None, partition: int | None, known: Collection[tuple[str, int]]) -> None:

@@ -30,6 +30,7 @@ from exhume.replay.topic_names import TopicNames, names_beside
 
 if TYPE_CHECKING:
     from exhume.analysis.log_extent import LogExtents
+    from exhume.codecs.columns.noted_batches import Spans
     from exhume.codecs.log_pass import Collector
 
 #: A record offset for each offsets partition, or one number for a log with one partition.
@@ -56,11 +57,11 @@ class TopicLogs:
 
         return pa.RecordBatchReader.from_batches(schemas.BATCHES, batch_tables(self.reader()))
 
-    def records(self, wanted: RecordFilter | None = None) -> pa.RecordBatchReader:
-        """One row per record that meets the conditions, of `schemas.RECORDS`."""
+    def records(self, wanted: RecordFilter | None = None, noted: Spans | None = None) -> pa.RecordBatchReader:
+        """One row per record that meets the conditions, of `schemas.RECORDS`. `noted` are those of `record_batches`."""
         from exhume.codecs.columns.tables import record_batches
 
-        return pa.RecordBatchReader.from_batches(schemas.RECORDS, record_batches(self.reader(), wanted or RecordFilter()))
+        return pa.RecordBatchReader.from_batches(schemas.RECORDS, record_batches(self.reader(), wanted or RecordFilter(), noted))
 
     def dump(self, wanted: RecordFilter, *, raw: bool) -> pa.RecordBatchReader:
         """These records decoded, of `decoded_tables.DUMP`."""

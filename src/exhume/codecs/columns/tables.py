@@ -21,6 +21,7 @@ from exhume.codecs.columns.arrow import ROWS
 from exhume.codecs.columns.batch_columns import batch_tables_of
 from exhume.codecs.columns.blocks import Block, OpenSegment, Scratch, blocks
 from exhume.codecs.columns.dumped import dumped
+from exhume.codecs.columns.noted_batches import Spans, blocks_at
 from exhume.codecs.columns.record_blocks import RECORD_BLOCK_BYTES, RecordBlock, records_of
 from exhume.codecs.columns.record_columns import record_table
 from exhume.codecs.columns.selection import Selection
@@ -45,9 +46,12 @@ def batch_tables(reader: SegmentReader) -> Iterator[pa.RecordBatch]:
     return _tables(reader, (work for opened in _segments(reader) for work in _scanned(opened)))
 
 
-def record_batches(reader: SegmentReader, wanted: RecordFilter) -> Iterator[pa.RecordBatch]:
-    """Yield a row of `schemas.RECORDS` for each wanted record."""
-    return tables_of_records(reader, wanted, record_table)
+def record_batches(reader: SegmentReader, wanted: RecordFilter, noted: Spans | None = None) -> Iterator[pa.RecordBatch]:
+    """Yield a row of `schemas.RECORDS` for each wanted record.
+
+    Of the segments in `noted`, only these batches are read: a pass before has found them sound and in order, with all wanted records.
+    """
+    return _tables(reader, _decoded(reader, wanted, record_table, noted))
 
 
 def decoded_batches(
@@ -99,8 +103,8 @@ def _tables(reader: SegmentReader, works: Iterator[Work]) -> Iterator[pa.RecordB
             yield result.table
 
 
-def _segments(reader: SegmentReader, offsets_partitions: Collection[int] | None = None) -> Iterator[OpenSegment]:
-    for partition, segment, next_base_offset in reader.segments(offsets_partitions):
+def _segments(reader: SegmentReader) -> Iterator[OpenSegment]:
+    for partition, segment, next_base_offset in reader.segments():
         yield OpenSegment(reader, partition, segment, next_base_offset, segment.open())
 
 
@@ -114,7 +118,9 @@ def _scanned(opened: OpenSegment) -> Iterator[Work]:
     yield Work(_rest(opened, lambda block: map(Result, batch_tables_of(block)), with_records=False), is_ahead=False)
 
 
-def _decoded(reader: SegmentReader, wanted: RecordFilter, table_of: Callable[[RecordBlock], pa.RecordBatch]) -> Iterator[Work]:
+def _decoded(
+    reader: SegmentReader, wanted: RecordFilter, table_of: Callable[[RecordBlock], pa.RecordBatch], noted: Spans | None = None
+) -> Iterator[Work]:
     selection = Selection(wanted)
 
     def decoded(part: Block) -> Iterator[Result]:
@@ -127,7 +133,13 @@ def _decoded(reader: SegmentReader, wanted: RecordFilter, table_of: Callable[[Re
             yield Result(None, tuple(findings))
 
     with _spare_scratch() as scratch:
-        for opened in _segments(reader, wanted.offsets_partitions):
+        for partition, segment, next_base_offset in reader.segments(wanted.offsets_partitions):
+            if noted is not None and segment.path in noted:
+                for block in blocks_at(reader, partition, segment, noted[segment.path], scratch.same):
+                    yield from (Work(decoded(part)) for part in _parts(block))
+                yield Work(iter(()), is_ahead=False, at_end=partial(reader.finish, segment))
+                continue
+            opened = OpenSegment(reader, partition, segment, next_base_offset, segment.open())
             for block in opened.sound_blocks(scratch):
                 for part in _parts(block):
                     end_position = int(part.columns[scan.POSITION, -1] + part.columns[scan.SIZE, -1])
@@ -159,11 +171,12 @@ def _spare_scratch() -> Iterator[Scratch]:
 def _parts(block: Block) -> Iterator[Block]:
     """Yield copies of parts of this block, each of about one record block."""
     counts = np.maximum(block.columns[scan.RECORD_COUNT], 0).cumsum()
+    # The sizes, not the positions: noted batches may be far from one another.
+    starts = block.columns[scan.SIZE].cumsum() - block.columns[scan.SIZE]
     first = 0
     while first < len(block):
         before = counts[first - 1] if first else 0
         within = np.searchsorted(counts, before + ROWS, side="right")
-        beyond = block.columns[scan.POSITION, first] + RECORD_BLOCK_BYTES
-        last = max(first + 1, min(int(within), int(np.searchsorted(block.columns[scan.POSITION], beyond))))
+        last = max(first + 1, min(int(within), int(np.searchsorted(starts, starts[first] + RECORD_BLOCK_BYTES))))
         yield replace(block, rows=block.rows[first:last].copy(), columns=block.columns[:, first:last].copy())
         first = last
