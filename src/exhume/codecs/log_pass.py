@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar, Protocol
 
 import pyarrow as pa
 
 from exhume.arrow_rows import Origin
 from exhume.codecs.columns.blocks import Block, Scratch, blocks_of
+from exhume.codecs.columns.following import Following
 from exhume.codecs.columns.record_blocks import RecordBlock, records_of
 from exhume.codecs.columns.record_columns import record_table
 from exhume.codecs.columns.selection import Selection
@@ -75,6 +77,51 @@ def collect_segment(
         for found in records_of(item) if of_records and not isinstance(item, Hole) else ():
             for collector in of_records:
                 collector.add_records(found)
+
+
+class Beside:
+    """Let these collectors take batches and records on the thread of `following`; wait for it before you use their results.
+
+    They must add no finding, because findings have an order.
+    """
+
+    def __init__(self, following: Following, collectors: Iterable[Collector]) -> None:
+        self._following, self._collectors = following, [*collectors]
+
+    def of(self, partition: PartitionDirectory) -> Iterable[LogCollector]:
+        """Return a collector for the log in this directory; none if it is not needed."""
+        own = [each for collector in self._collectors for each in collector.of(partition)]
+        return [_LogBeside(self._following, own)] if own else []
+
+
+class _LogBeside(LogCollector):
+    __slots__ = ("_block", "_copy", "_following", "_own")
+
+    def __init__(self, following: Following, own: Sequence[LogCollector]) -> None:
+        self._following, self._own = following, own
+        self._block: Block | None = None
+        self._copy: Block | None = None
+
+    def add_hole(self, hole: Hole) -> None:
+        self._do(lambda each: each.add_hole(hole))
+
+    def add_block(self, block: Block) -> None:
+        # A kernel fills the rows again while the other thread reads them.
+        copy = replace(block, rows=block.rows.copy(), columns=block.columns.copy())
+        self._block, self._copy = block, copy
+        self._do(lambda each: each.add_block(copy))
+
+    def add_records(self, block: RecordBlock) -> None:
+        if self._copy is not None and block.batches is self._block:
+            block = replace(block, batches=self._copy)
+        self._do(lambda each: each.add_records(block))
+
+    def _do(self, give: Callable[[LogCollector], None]) -> None:
+        def give_all() -> None:
+            for each in self._own:
+                give(each)
+
+        self._following.do(give_all)
 
 
 class SelectedRecords(LogCollector):

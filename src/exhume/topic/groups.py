@@ -23,6 +23,7 @@ from exhume.analysis.rebalance_rows import storm_findings
 from exhume.analysis.rebalances import rebalances as rebalances_of
 from exhume.arrow_rows import Origin
 from exhume.codecs.columns.blocks import Block
+from exhume.codecs.columns.following import Following
 from exhume.codecs.columns.noted_batches import NotedBatches
 from exhume.codecs.columns.record_blocks import RecordBlock
 from exhume.codecs.columns.record_columns import record_column
@@ -30,7 +31,7 @@ from exhume.codecs.columns.selection import Selection
 from exhume.codecs.decoded_tables import decode_table
 from exhume.codecs.kernels import records
 from exhume.codecs.log_directory import PartitionDirectory
-from exhume.codecs.log_pass import Collector, LogCollector, SelectedRecords
+from exhume.codecs.log_pass import Beside, Collector, LogCollector, SelectedRecords
 from exhume.codecs.record_filter import RecordFilter
 from exhume.codecs.record_types import decode_record, number_of
 from exhume.codecs.uris import PathOrUri
@@ -104,7 +105,9 @@ def owners(logs: TopicLogs, groups: Collection[str] | None, topic: str | None, p
     names, readers, grading = logs.topic_names(), ExtentReaders(), None if at is None else MembershipGrading(at)
     # A moment is judged by the records of all groups.
     having = None if topic is None or groups is not None or at is not None else _GroupsOfTopic(topic)
-    ends = _read_with_ends(logs, at, NameReader(names), readers, *(each for each in (grading, having) if each is not None))
+    with Following(logs.options.most_threads) as following:
+        beside = Beside(following, [NameReader(names), *([] if having is None else [having])])
+        ends = _read_with_ends(logs, at, beside, readers, *([] if grading is None else [grading]))
     known_steps = _known_memberships(logs, groups, names) if having is None else having.memberships(logs, names)
     extents, read = readers.extents(logs.evidence.partitions), _noting(grading, known_steps, ends)
     steps = _noting_late(read, ends, groups, logs.findings)
