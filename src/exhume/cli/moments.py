@@ -21,6 +21,6 @@ def format_ms(moment_ms: int) -> str:
         return str(moment_ms)
     moment = _EPOCH + moment_ms * _MILLISECOND
     if zone() is UTC:
-        return f"{moment:%Y-%m-%d %H:%M:%S}.{moment_ms % 1000:03d}Z"
-    local = moment.astimezone(zone())
-    return local.isoformat(" ", "milliseconds")
+        # isoformat takes half as long as a format with % signs.
+        return moment.isoformat(" ", "milliseconds").removesuffix("+00:00") + "Z"
+    return moment.astimezone(zone()).isoformat(" ", "milliseconds")
