@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pat
 
-from exhume.cli.arrow_json import dump, is_bytes, is_json, is_list, json_column
+from exhume.cli.arrow_json import dump, is_bytes, is_json, is_list, is_text, json_column
 from exhume.cli.moments import format_ms
 from exhume.escape import printable
 from exhume.moments import is_moment
@@ -52,10 +52,7 @@ def columns_of(schema: pa.Schema) -> list[Column]:
 
 def shown_rows(columns: Sequence[Column], batch: pa.RecordBatch) -> list[Row]:
     """The cells of these rows, None for null."""
-    shown = [
-        [None if value is None else column.show(value) for value in _values(array)]
-        for column, array in zip(columns, batch.columns, strict=True)
-    ]
+    shown = [_cells(column, array) for column, array in zip(columns, batch.columns, strict=True)]
     return list(zip(*shown, strict=True))
 
 
@@ -67,12 +64,9 @@ def plain_text(schema: pa.Schema, batches: Iterable[pa.RecordBatch], title: str 
     widths = [cells_of(column.name) for column in columns]
     is_first = True
     for page in pages_of(columns, batches, PLAIN_PAGE_ROWS):
-        widths = [
-            max(width, *(min(cells_of(NULL if cell is None else cell), WIDEST_COLUMN_CELLS) for cell in cells))
-            for width, cells in zip(widths, zip(*page, strict=True), strict=True)
-        ]
-        lines = [_line(columns, widths, row) for row in page]
-        yield "".join([*(_head(columns, widths) if is_first else ()), *lines])
+        shown = [[NULL if cell is None else cell for cell in cells] for cells in zip(*page, strict=True)]
+        widths = [max(width, min(max(map(cells_of, set(cells))), WIDEST_COLUMN_CELLS)) for width, cells in zip(widths, shown, strict=True)]
+        yield "".join([*(_head(columns, widths) if is_first else ()), *_lines(columns, widths, shown)])
         is_first = False
     if is_first:
         yield "".join([*_head(columns, widths), f"{NO_ROWS}\n"])
@@ -92,6 +86,15 @@ def pages_of(columns: Sequence[Column], batches: Iterable[pa.RecordBatch], page_
                 page = []
     if page:
         yield page
+
+
+def _cells(column: Column, array: pa.Array) -> list[str | None]:
+    if not is_text(array.type) and not pat.is_integer(array.type):
+        return [None if value is None else column.show(value) for value in _values(array)]
+    # Names, times and numbers repeat: each value is shown once.
+    found = array.dictionary_encode(null_encoding="encode")
+    texts = [None if value is None else column.show(value) for value in found.dictionary.to_pylist()]
+    return [texts[place] for place in found.indices.to_numpy().tolist()]
 
 
 def _values(array: pa.Array) -> list[Any]:
@@ -132,17 +135,20 @@ def _show_list(values: list[Any]) -> str:
     return ", ".join("null" if value is None else _show_text(value) for value in values)
 
 
-def _line(columns: Sequence[Column], widths: Sequence[int], row: Row) -> str:
-    cells = []
-    for column, width, cell in zip(columns, widths, row, strict=True):
-        text = NULL if cell is None else cell
-        padding = " " * max(width - cells_of(text), 0)
-        cells.append(padding + text if column.is_number else text + padding)
-    return "  ".join(cells).rstrip() + "\n"
+def _lines(columns: Sequence[Column], widths: Sequence[int], shown: Iterable[Iterable[str]]) -> list[str]:
+    """The lines of these cells, which `shown` has column by column."""
+    padded = [_padded(*each) for each in zip(columns, widths, shown, strict=True)]
+    return ["  ".join(row).rstrip() + "\n" for row in zip(*padded, strict=True)]
+
+
+def _padded(column: Column, width: int, cells: Iterable[str]) -> list[str]:
+    pad = str.rjust if column.is_number else str.ljust
+    # In ASCII a cell is as wide as it has characters.
+    return [pad(cell, width if cell.isascii() else width - cells_of(cell) + len(cell)) for cell in cells]
 
 
 def _head(columns: Sequence[Column], widths: Sequence[int]) -> list[str]:
-    return [_line(columns, widths, [column.name for column in columns]), "  ".join("-" * width for width in widths) + "\n"]
+    return [*_lines(columns, widths, [[column.name] for column in columns]), "  ".join("-" * width for width in widths) + "\n"]
 
 
 def cells_of(text: str) -> int:
