@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from exhume.analysis.log_extent import LogExtent, LogExtents
 from exhume.analysis.member_changes import was_recreated
-from exhume.analysis.memberships import Kind, Member, MemberName, Membership, TopicPartition, is_before_cut
+from exhume.analysis.memberships import Kind, MemberName, Membership, TopicPartition, is_before_cut
 from exhume.arrow_rows import Int32, OfLog, Origin, batches_of, schema_of, table_of
 from exhume.codecs.wire import is_uuid
 
@@ -97,7 +97,8 @@ def owners(
 def _rows(groups: dict[_Slot, _GroupOwnership]) -> Iterator[OwnerRow]:
     """Yield the rows of these groups in the order of the table. Takes the groups away one by one: a topic has many."""
     for _, slots in groupby(sorted(groups, key=_name_of), key=_name_of):
-        yield from sorted((row for slot in slots for row in groups.pop(slot).finish()), key=_place)
+        for interval in sorted((each for slot in slots for each in groups.pop(slot).finish()), key=_place):
+            yield interval.row()
 
 
 def _name_of(slot: _Slot) -> tuple[str, str]:
@@ -117,28 +118,37 @@ class _Begin(NamedTuple):
     group_epoch: int | None
 
 
+class _Holder(NamedTuple):
+    """What a step says of one owner of a partition, or, without a name, that it has none and why."""
+
+    holding: str
+    name: MemberName | None
+    reason: str | None
+
+
 @dataclass(slots=True)
 class _Interval:
     """An interval before it becomes a row, which takes ten times the memory.
 
-    `name` has the names of the owner; `last` are generation and group epoch of the last record that repeats the interval; `overlaps` are
-    the members that owned the partition at the same time.
+    `last` are generation and group epoch of the last record that repeats the interval; `overlaps` are the members that owned the partition
+    at the same time. The interval ended before the record `end`, where the log has one.
     """
 
     begin: _Begin
     topic_partition: TopicPartition
-    name: MemberName | None
-    holding: str
+    holder: _Holder
     began: str
-    reason: str | None
     last: tuple[int | None, int | None]
     overlaps: frozenset[str] = frozenset()
+    end: int | None = None
+    end_ms: int | None = None
+    ended: str | None = None
 
-    def ended(self, end_ms: int | None, end: int | None = None, how: str | None = None) -> OwnerRow:
-        """Return the row of this interval, which ended at this time; before the record `end`, where the log has one."""
-        begin = self.begin
+    def row(self) -> OwnerRow:
+        """Return the row of this interval."""
+        begin, end_ms = self.begin, self.end_ms
         duration_ms = None if end_ms is None or begin.timestamp_ms is None else max(end_ms - begin.timestamp_ms, 0)
-        name = (None, None, None, None) if self.name is None else self.name
+        name = (None, None, None, None) if self.holder.name is None else self.holder.name
         return {
             "replica": begin.replica,
             "offsets_partition": begin.offsets_partition,
@@ -147,12 +157,12 @@ class _Interval:
             "topic": self.topic_partition[0],
             "partition": self.topic_partition[1],
             "from_record_offset": begin.record_offset,
-            "to_record_offset": end,
+            "to_record_offset": self.end,
             "from_timestamp_ms": begin.timestamp_ms,
             "to_timestamp_ms": end_ms,
             "duration_ms": duration_ms,
-            "holding": self.holding,
-            "reason": self.reason,
+            "holding": self.holder.holding,
+            "reason": self.holder.reason,
             "member_id": name[0],
             "group_instance_id": name[1],
             "client_id": name[2],
@@ -162,7 +172,7 @@ class _Interval:
             "group_epoch": begin.group_epoch,
             "last_group_epoch": self.last[1],
             "began": self.began,
-            "ended": how,
+            "ended": self.ended,
             "overlaps": sorted(self.overlaps),
         }
 
@@ -173,8 +183,8 @@ def _holds(row: OwnerRow, cut: int | None) -> bool:
     return end is None if cut is None else row["from_record_offset"] < cut and (end is None or end >= cut)
 
 
-#: The members that own one partition, each with the value of `holding`. The key None stands for no owner.
-_Holders = dict[str | None, tuple[Member | None, str]]
+#: The owners of one partition by member id. The key None stands for no owner.
+_Holders = dict[str | None, _Holder]
 
 
 @dataclass(slots=True)
@@ -183,7 +193,7 @@ class _GroupOwnership:
 
     wanted: Callable[[str, int], bool] | None
     extent: LogExtent | None
-    rows: list[OwnerRow] = field(default_factory=list)
+    _ended: list[_Interval] = field(default_factory=list)
     _open: dict[TopicPartition, dict[str | None, _Interval]] = field(default_factory=dict)
     _before: Membership | None = None
     #: Topics of steps that have topic ids: by name, or by id if no name is known.
@@ -200,27 +210,31 @@ class _GroupOwnership:
         self._before = step
         for topic_partition in [*self._open, *(new for new in owners if new not in self._open)]:
             held = self._open.setdefault(topic_partition, {})
-            reason = _reason(step, is_hidden=self._may_have_another_name(step, topic_partition[0], has_nameless=has_nameless))
-            now: _Holders = {**owners.get(topic_partition, {})}
+            now = owners.get(topic_partition, {})
             if not now and held:
-                now = {None: (None, "nobody")}  # plain: a value of the column holding
+                is_hidden = self._may_have_another_name(step, topic_partition[0], has_nameless=has_nameless)
+                now = {None: _Holder("nobody", None, _reason(step, is_hidden=is_hidden))}  # plain: a value of the column holding
             for member_id in [*held]:
-                if not _goes_on(held[member_id], now.get(member_id), reason):
-                    self.rows.append(held.pop(member_id).ended(step.timestamp_ms, step.record_offset, ended))
+                if not _goes_on(held[member_id].holder, now.get(member_id)):
+                    self._end(held.pop(member_id), step, ended)
             new = now.keys() - held.keys()
-            for member_id, (member, holding) in now.items():
+            for member_id, holder in now.items():
                 if member_id in held:
                     held[member_id].last = last
-                elif member is None:
-                    held[member_id] = _Interval(begin, topic_partition, None, holding, began, reason, last)
                 else:
-                    held[member_id] = _Interval(begin, topic_partition, member.name, holding, began, None, last)
+                    held[member_id] = _Interval(begin, topic_partition, holder, began, last)
             _note_overlaps(held, new)
 
-    def finish(self) -> list[OwnerRow]:
-        end_ms = None if self.extent is None else self.extent.last_timestamp_ms
-        self.rows += [interval.ended(end_ms) for held in self._open.values() for interval in held.values()]
-        return self.rows
+    def _end(self, interval: _Interval, step: Membership, how: str) -> None:
+        interval.end, interval.end_ms, interval.ended = step.record_offset, step.timestamp_ms, how
+        self._ended.append(interval)
+
+    def finish(self) -> list[_Interval]:
+        """Return all intervals. Those that are open last to the end of the log."""
+        is_open = [interval for held in self._open.values() for interval in held.values()]
+        for interval in is_open:
+            interval.end_ms = None if self.extent is None else self.extent.last_timestamp_ms
+        return self._ended + is_open
 
     def _begins_here(self, step: Membership) -> bool:
         """True if no record is missing that could have given these partitions to their owners earlier."""
@@ -245,15 +259,16 @@ class _GroupOwnership:
                 ("away" if member.is_away else "assigned", member.assigned or ()),
                 ("pending_revocation", member.pending_revocation),
             ):
+                holder = _Holder(holding, member.name, None)
                 for topic_partition in partitions:
                     if self.wanted is None or self.wanted(*topic_partition):
-                        owners.setdefault(topic_partition, {})[member.member_id] = (member, holding)
+                        owners.setdefault(topic_partition, {})[member.member_id] = holder
         return owners
 
 
-def _goes_on(interval: _Interval, now: tuple[Member | None, str] | None, reason: str) -> bool:
-    """Return True if a step that holds the partition this way continues the interval. Without an owner the reason counts too."""
-    return now is not None and interval.holding == now[1] and (interval.name is not None or interval.reason == reason)
+def _goes_on(before: _Holder, now: _Holder | None) -> bool:
+    """Return True if a step that says `now` of the owner continues the interval. A member may get another client or host."""
+    return now is not None and before.holding == now.holding and before.reason == now.reason
 
 
 def _note_overlaps(held: Mapping[str | None, _Interval], new: set[str | None]) -> None:
@@ -280,8 +295,9 @@ def _has_gap(before: Membership | None, step: Membership) -> bool:
     return step.generation > before.generation + 1 or was_recreated(before, step)
 
 
-def _place(row: OwnerRow) -> tuple[str, str, str, int, int, str]:
-    return (row["group"], str(row["replica"]), row["topic"], row["partition"], row["from_record_offset"], str(row["member_id"]))
+def _place(interval: _Interval) -> tuple[str, str, str, int, int, str]:
+    begin, name = interval.begin, interval.holder.name
+    return (begin.group, str(begin.replica), *interval.topic_partition, begin.record_offset, str(name and name.member_id))
 
 
 def within(table: pa.Table, from_ms: int | None, to_ms: int | None) -> pa.Table:
