@@ -133,7 +133,7 @@ class Diagnosed:
 
 
 def _diagnosed(session: SparkSession, scratch: Path, megabytes: int) -> Diagnosed:
-    """Once each: what kernels are compiled for is there by now."""
+    """Measure each engine once: the executors run by now."""
     with _log(scratch, megabytes, PARTITIONS) as log:
         say(f"diagnose, {megabytes} MB in {PARTITIONS} offsets partitions")
         found: list[int] = []

@@ -32,6 +32,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         # As under nohup.
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    # pytest imports readline, which sets the size of the terminal for the programs that tests start: their tables would fit it.
+    for name in ("COLUMNS", "LINES"):
+        os.environ.pop(name, None)
+        # readline does not go through `os.environ`.
+        os.unsetenv(name)
     if sys.platform == "linux":
         # Large pages would make the tables of each small log take tens of megabytes.
         ctypes.CDLL(None).prctl(_PR_SET_THP_DISABLE, 1, 0, 0, 0)
