@@ -28,6 +28,7 @@ PATTERNS = {
     "cli/options.py": "PARTITION:OFFSET on the command line",
     "replay/releases.py": "release numbers",
     "replay/spark/session.py": "settings of Spark",
+    "topic/groups.py": "the name of a topic, in the values of group records",
     "topic/sql/database.py": "amounts of memory, and names of settings",
     "topic/sql/pushdown.py": "conditions of a statement",
     "topic/sql/questions.py": "statements that a user types",
