@@ -44,7 +44,10 @@ _MADE_OF_STEPS = ("memberships", "owners", "_lowest_from", "_highest_up_to")
 
 
 class GroupRecord(NamedTuple):
-    """A record of a group or a member: types 2 and 3 to 23. `decoded` decodes key and value on each call."""
+    """A record of a group or a member: types 2 and 3 to 23.
+
+    `decoded` decodes key and value on each call; of a record with a `member_table` it lacks the value.
+    """
 
     record_offset: int
     timestamp_ms: int | None
@@ -300,10 +303,9 @@ class PartitionCase:
     #: The times at which commits named each partition.
     sightings: Times = field(default_factory=dict, repr=False)
 
-    def forget(self) -> None:
-        """Drop everything that can be derived again."""
+    def forget_members(self) -> None:
+        """Drop what was derived from the member tables, which all groups share; `GroupCase.forget` drops the rest."""
         for group in self.groups:
-            group.forget()
             for record in () if group.is_kept else group.records:
                 if record.member_table is not None:
                     record.member_table.forget()

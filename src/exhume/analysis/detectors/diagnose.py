@@ -94,7 +94,7 @@ def diagnose_partition(
         if groups is None or group.group in groups:
             yield from diagnose_group(group, inputs, detectors)
         group.forget()
-    partition.forget()
+    partition.forget_members()
 
 
 def diagnose_group(group: GroupCase, inputs: Inputs, detectors: Iterable[Detector]) -> Iterator[Finding]:
