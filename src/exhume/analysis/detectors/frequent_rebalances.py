@@ -58,12 +58,14 @@ class _Tally:
     emptied: int = 0
 
     def take(self, before: Membership, step: Membership) -> None:
-        for member_id in step.members.keys() - before.members.keys():
+        # In the order of the members: that of a set differs from run to run.
+        had, has = {*before.members}, {*step.members}
+        for member_id in (each for each in step.members if each not in had):
             member = step.members[member_id]
             self.joined[member_id] = member
             self.joins[client_of(member)] += 1
-        gone = before.members.keys() - step.members.keys()
-        self.stayed -= gone
+        gone = [each for each in before.members if each not in has]
+        self.stayed.difference_update(gone)
         self.short_lived += [self.joined.pop(member_id) for member_id in gone if member_id in self.joined]
         if gone and step.timestamp_ms is not None:
             self.departures_ms.append(step.timestamp_ms)
