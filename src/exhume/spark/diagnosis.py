@@ -15,6 +15,7 @@ from exhume.analysis.detectors.cases import LogContext, PartitionCase
 from exhume.analysis.detectors.cleaning import may_have_stopped
 from exhume.analysis.detectors.diagnose import chosen
 from exhume.analysis.detectors.distributed import (
+    DiagnosisRequest,
     Known,
     KnownFiles,
     LogFacts,
@@ -31,6 +32,7 @@ from exhume.analysis.growth import COMPACTION, CompactionRow, growth_of
 from exhume.analysis.load_check import FAILED, FailedLoad, tried_stops
 from exhume.arrow_rows import Origin, of_log
 from exhume.codecs.log_directory import Evidence, LogDirectory
+from exhume.codecs.one_log import OneLog, logs_of
 from exhume.codecs.record_chunks import record_sizes
 from exhume.codecs.segment_reader import ReadOptions, SegmentReader
 from exhume.codecs.uris import PathOrUri
@@ -39,7 +41,7 @@ from exhume.findings import Finding, Findings
 from exhume.replay.load_request import LoadRequest
 from exhume.replay.reading import CompiledLoad
 from exhume.replay.releases import profile_for
-from exhume.replay.spark.condensed import CondensedLogs, OneLog, logs_of
+from exhume.replay.spark.condensed import CondensedLogs
 from exhume.replay.spark.loads import load_logs
 from exhume.replay.spark.numbered import first_of_each, for_each_number
 from exhume.replay.spark.request import Request
@@ -81,19 +83,6 @@ def diagnose(
     evidence = how.evidence(places)
     names = names_beside(evidence.log_directories, topics_file)
     return Diagnosis(spark, evidence, DiagnosisRequest(inputs or Inputs(), codes, groups), names, how.read)
-
-
-@dataclass(frozen=True, slots=True)
-class DiagnosisRequest:
-    """The inputs, codes and groups of a diagnosis, as `OffsetsTopic.diagnose` takes them."""
-
-    inputs: Inputs
-    codes: Collection[str] | None = None
-    groups: Collection[str] | None = None
-
-    def named(self) -> dict[str, Collection[str] | None]:
-        """Codes and groups, by their names."""
-        return {"codes": self.codes, "groups": self.groups}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from exhume._version import __version__
 from exhume.analysis.detectors.diagnose import chosen
+from exhume.analysis.detectors.distributed import DiagnosisRequest
 from exhume.analysis.detectors.inputs import Inputs
 from exhume.analysis.summary import GROUP_SUMMARY, summarize_groups
 from exhume.codecs.log_directory import Evidence, PartitionDirectory
@@ -20,7 +21,7 @@ from exhume.replay.spark.group_tables import GroupTable
 from exhume.replay.spark.inputs import InputRow, read_inputs
 from exhume.replay.spark.output import OutputDirectory
 from exhume.replay.spark.state import StateFrames, all_tables
-from exhume.spark.diagnosis import Diagnosis, DiagnosisRequest
+from exhume.spark.diagnosis import Diagnosis
 from exhume.spark.options import StateKeywords, StateOptions
 from exhume.spark.records import RECORD_TABLES, group_records
 from exhume.spark.states import reconstruct

@@ -6,14 +6,17 @@ Functions import the modules that take long to import.
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from exhume.analysis.growth import Growth, GrowthBy, growth_of
 from exhume.arrow_rows import Origin
+from exhume.codecs.one_log import logs_of
 from exhume.codecs.record_chunks import record_sizes
 from exhume.codecs.uris import PathOrUri
 from exhume.errors import RequestError, near_by
 from exhume.findings import Findings
+from exhume.processes import ProcessEnded
 from exhume.replay.partition_load import LoadOptions
 from exhume.replay.releases import profile_for
 from exhume.replay.topic_names import TopicNames
@@ -32,9 +35,20 @@ def diagnose(
         RequestError: no such code, or no record of one of these groups.
     """
     from exhume.analysis.detectors import Inputs, condense
+    from exhume.analysis.detectors.distributed import DiagnosisRequest
+    from exhume.topic.diagnosis_in_processes import diagnose_in_processes, process_count
 
-    case = condense(logs.reader(), logs.topic_names(topics_file))
-    return findings_in(case, logs, inputs or Inputs(), codes=codes, groups=groups)
+    inputs, names = _complete(inputs or Inputs(), logs), logs.topic_names(topics_file)
+    parts = logs_of(logs.evidence, logs.options)
+    count = process_count(parts, logs.options.most_threads)
+    if count > 1:
+        request = DiagnosisRequest(inputs, codes, groups)
+        # Where processes cannot work, this one still can.
+        with suppress(ProcessEnded):
+            case, found = diagnose_in_processes(logs, parts, names, request, count)
+            _refuse_unknown(groups, case, inputs)
+            return found
+    return findings_in(condense(logs.reader(), names), logs, inputs, codes=codes, groups=groups)
 
 
 def findings_in(
@@ -49,11 +63,21 @@ def findings_in(
     from exhume.analysis.detectors import diagnose as detect
 
     case.files = LogFiles(logs.evidence, logs.reader, logs.fast_load, logs.findings)
-    inputs = inputs.with_captured(logs.evidence.log_directories).with_paths(logs.evidence.paths)
+    inputs = _complete(inputs, logs)
+    _refuse_unknown(groups, case, inputs)
+    return Findings(detect(case, inputs, codes=codes, groups=groups))
+
+
+def _complete(inputs: Inputs, logs: TopicLogs) -> Inputs:
+    """Return these inputs with those of captured files, and with the paths of the logs."""
+    return inputs.with_captured(logs.evidence.log_directories).with_paths(logs.evidence.paths)
+
+
+def _refuse_unknown(groups: Collection[str] | None, case: TopicCase, inputs: Inputs) -> None:
+    """Raise RequestError for a group without a record and without a line of live offsets."""
     known = {group.group for group in case.groups()} | {line.group for line in inputs.live or ()}
     for group in sorted({*(groups or ())} - known):
         raise RequestError(f"no record of group {group!r} is here", remedy=near_by(group, known))
-    return Findings(detect(case, inputs, codes=codes, groups=groups))
 
 
 def growth(logs: TopicLogs, by: GrowthBy, now_ms: int) -> Growth:

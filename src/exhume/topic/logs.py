@@ -160,7 +160,7 @@ class TopicLogs:
     def fast_load(self) -> CompiledLoad:
         """The options of a load with kernels. Each load needs its own."""
         options = self.options
-        return CompiledLoad(options, self._count_bytes(), options.least_compiled_bytes, options.most_threads)
+        return CompiledLoad(options, self.count_bytes(), options.least_compiled_bytes, options.most_threads)
 
     def look_for_damage(self, mode: Mode, fast: CompiledLoad | None = None, stop: Stop | None = None) -> None:
         """Verify every checksum, after a lenient load also every record, and add the findings. `stop` is that of the load.
@@ -174,8 +174,8 @@ class TopicLogs:
         if mode == "strict":
             self.findings.extend(list(missing_index_findings(self.evidence.log_directories, self.findings, stop)))
 
-    def _count_bytes(self) -> Callable[[int], None]:
-        """Return a function that adds up the bytes that threads have read, and reports the sum as progress."""
+    def count_bytes(self) -> Callable[[int], None]:
+        """Return a function that adds up the bytes that threads or processes have read, and reports the sum as progress."""
         progress, total_bytes = self.options.progress, self.reader().total_bytes
         lock = Lock()
         done = 0

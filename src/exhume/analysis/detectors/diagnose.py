@@ -51,8 +51,12 @@ def diagnose(
     learn_removals(case, inputs)
     for partition in case.partitions:
         partition.log_context.names.take(learned_names(partition))
-    found = _once(_found(case, inputs, detectors, groups))
-    return sorted((finding for finding in found if is_wanted(finding, codes, groups)), key=_rank)
+    return worst_first_once(finding for finding in _found(case, inputs, detectors, groups) if is_wanted(finding, codes, groups))
+
+
+def worst_first_once(findings: Iterable[Finding]) -> list[Finding]:
+    """Return these findings, the worst first; of equal ones, from several replicas, the first."""
+    return sorted(_once(findings), key=_rank)
 
 
 def is_wanted(finding: Finding, codes: Collection[str] | None, groups: Collection[str] | None) -> bool:

@@ -39,6 +39,19 @@ _COMPARES_COPIES = find_replicas_diverge
 
 
 @dataclass(frozen=True, slots=True)
+class DiagnosisRequest:
+    """The inputs, codes and groups of a diagnosis, as `OffsetsTopic.diagnose` takes them."""
+
+    inputs: Inputs
+    codes: Collection[str] | None = None
+    groups: Collection[str] | None = None
+
+    def named(self) -> dict[str, Collection[str] | None]:
+        """Codes and groups, by their names."""
+        return {"codes": self.codes, "groups": self.groups}
+
+
+@dataclass(frozen=True, slots=True)
 class LogFacts:
     """The facts of one log that other logs need.
 

@@ -6,21 +6,19 @@ compressed bytes, because Spark takes longer to move and keep bytes than to comp
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-import lz4.frame
 import pyarrow as pa
 
-from exhume.arrow_rows import Origin
-from exhume.codecs.log_directory import Evidence, LogDirectory, PartitionDirectory
-from exhume.codecs.segment_reader import ReadOptions, SegmentReader
+from exhume.codecs.one_log import OneLog
+from exhume.codecs.segment_reader import SegmentReader
 from exhume.findings import Findings
+from exhume.processes import packed, unpacked
 from exhume.replay.spark.numbered import for_each_number
 from exhume.replay.spark.session import collect, prepare_workers
 from exhume.replay.spark.tasks import BATCH_CHUNKS, CHUNK_BYTES
@@ -34,23 +32,6 @@ _FACTS, _REST = range(2)
 
 #: Facts and rest of a log; None if the log has none.
 Condense = Callable[[SegmentReader], tuple[Any, Any] | None]
-
-
-@dataclass(frozen=True, slots=True)
-class OneLog:
-    """The directories of one log: of one replica of an offsets partition. They are pruned of all others."""
-
-    directories: tuple[LogDirectory, ...]
-    options: ReadOptions
-
-    @property
-    def partitions(self) -> list[PartitionDirectory]:
-        """Its partition directories."""
-        return [partition for directory in self.directories for partition in directory.partitions]
-
-    def reader(self, findings: Findings) -> SegmentReader:
-        """A reader of this log."""
-        return SegmentReader(Evidence([*self.directories], Findings()), self.options, findings)
 
 
 @dataclass(slots=True)
@@ -106,18 +87,6 @@ class CondensedLogs:
         return rows.mapInArrow(look, from_arrow_schema(schema))
 
 
-def logs_of(evidence: Evidence, options: ReadOptions) -> list[OneLog]:
-    """The logs of this evidence, in its order; directories that hold a part of the same one are together."""
-    found: dict[Origin, list[LogDirectory]] = {}
-    for directory in evidence.log_directories:
-        for each in directory.partitions:
-            if each.read_segments:
-                alone = replace(directory, partitions=[each], topic_ids={}, cluster_metadata=[])
-                found.setdefault((each.replica, each.offsets_partition), []).append(alone)
-    options = replace(options, threads=1)
-    return [OneLog(tuple(directories), options) for directories in found.values()]
-
-
 def _condensed(logs: Sequence[OneLog], condense: Condense, number: int) -> Iterator[pa.RecordBatch]:
     damage = Findings()
     facts, rest = condense(logs[number].reader(damage)) or (None, None)
@@ -127,11 +96,11 @@ def _condensed(logs: Sequence[OneLog], condense: Condense, number: int) -> Itera
 
 
 def _chunks(unit: int, part: int, content: Any) -> Iterator[pa.RecordBatch]:
-    packed = lz4.frame.compress(pickle.dumps(content, protocol=5))
-    starts = range(0, len(packed), CHUNK_BYTES)
+    whole = packed(content)
+    starts = range(0, len(whole), CHUNK_BYTES)
     for first in range(0, len(starts), BATCH_CHUNKS):
         rows = [
-            {"unit": unit, "part": part, "chunk": first + place, "content": packed[start : start + CHUNK_BYTES]}
+            {"unit": unit, "part": part, "chunk": first + place, "content": whole[start : start + CHUNK_BYTES]}
             for place, start in enumerate(starts[first : first + BATCH_CHUNKS])
         ]
         yield pa.RecordBatch.from_pylist(rows, schema=_ROWS)
@@ -144,8 +113,7 @@ def _unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Any]]:
 
 
 def _content(chunks: Iterable[bytes]) -> Any:
-    # Written by tasks of this very job.
-    return pickle.loads(lz4.frame.decompress(b"".join(chunks)))  # noqa: S301
+    return unpacked(b"".join(chunks))
 
 
 def _each(look: Callable[[int, Any], Iterator[pa.RecordBatch]], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

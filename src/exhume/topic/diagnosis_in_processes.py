@@ -1,0 +1,120 @@
+"""Diagnose large logs in several processes: each condenses some logs, and runs the detectors that need one log.
+
+Detectors are Python code, which threads cannot run at the same time. This process merges the facts of all logs, and runs the detectors
+that compare logs. These are the same parts that Spark distributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from exhume.analysis.detectors.cases import TopicCase
+from exhume.analysis.detectors.diagnose import chosen, worst_first_once
+from exhume.analysis.detectors.distributed import (
+    DiagnosisRequest,
+    Known,
+    LogFacts,
+    condense_log,
+    diagnose_all,
+    diagnose_copies,
+    diagnose_log,
+    known_of,
+    several_copies,
+)
+from exhume.analysis.detectors.log_files import LogFiles
+from exhume.codecs.one_log import OneLog, largest_first
+from exhume.findings import Finding, Findings
+from exhume.gc_control import give_back_freed_memory, infrequent_gc
+from exhume.processes import Advance, Processes, packed, unpacked
+from exhume.replay.topic_names import TopicNames
+from exhume.topic.logs import TopicLogs
+
+_Item = TypeVar("_Item")
+#: A process takes about a second to start: one process alone reads fewer bytes sooner.
+_LEAST_BYTES = 256 << 20
+#: Each process takes some hundred megabytes for each gigabyte of its log.
+_MOST_PROCESSES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _CondensedLog:
+    """The facts of a log (None: it has no record), its packed case, and the damage from reading it."""
+
+    facts: LogFacts | None
+    case: bytes
+    damage: Sequence[Finding]
+
+
+def process_count(logs: Sequence[OneLog], threads: int) -> int:
+    """Return the number of processes that diagnose these logs sooner than one alone; 1: none does."""
+    sizes = [log.size_bytes for log in logs]
+    if sum(sizes) < _LEAST_BYTES or not all(log.is_local for log in logs):
+        return 1
+    # The largest log takes one process until the end.
+    return min(threads, _MOST_PROCESSES, len(logs), round(sum(sizes) / max(sizes)))
+
+
+@infrequent_gc()
+def diagnose_in_processes(
+    logs: TopicLogs, parts: Sequence[OneLog], names: TopicNames, request: DiagnosisRequest, count: int
+) -> tuple[TopicCase, Findings]:
+    """Return the case of all logs and the findings of `diagnose.diagnose`, made by this number of processes. Adds damage to `logs`.
+
+    Raises:
+        ProcessEnded: a process ended before its result. Nothing is added to `logs`.
+    """
+    order = largest_first(parts)
+    files = LogFiles(logs.evidence, logs.reader, logs.fast_load, logs.findings)
+    with Processes(count) as processes:
+        condensed = _in_order(order, processes.map(_condensed, [parts[number] for number in order], logs.count_bytes()))
+        for detector in chosen(request.codes):
+            if detector.begin is not None:
+                detector.begin(TopicCase([], files))
+        known = known_of((each.facts for each in condensed if each.facts is not None), names, request.inputs)
+        tasks = [(condensed[number].case, known, request) for number in order]
+        of_logs = _in_order(order, processes.map(_diagnosed, tasks))
+    del tasks
+    give_back_freed_memory()
+    cases = []
+    while condensed:
+        log = condensed.pop(0)
+        logs.findings.extend(log.damage)
+        if log.facts is not None:
+            cases.append(unpacked(log.case))
+    found = [*diagnose_all(cases, known, files, request.inputs, **request.named())]
+    for copies in several_copies(case.log_context for case in cases):
+        found += diagnose_copies(copies, files, request.inputs, **request.named())
+    for of_log in of_logs:
+        found += of_log
+    return TopicCase(cases, files), Findings(worst_first_once(found))
+
+
+def _in_order(order: Sequence[int], items: Sequence[_Item]) -> list[_Item]:
+    """Return these items in the order of their numbers."""
+    by_number = dict(zip(order, items, strict=True))
+    return [by_number[number] for number in range(len(items))]
+
+
+# The work of processes
+
+
+def _condensed(log: OneLog, advance: Advance) -> _CondensedLog:
+    damage = Findings()
+    done = 0
+
+    def progress(done_bytes: int, total_bytes: int) -> None:  # noqa: ARG001
+        nonlocal done
+        advance(done_bytes - done)
+        done = done_bytes
+
+    found = condense_log(log.reader(damage, progress))
+    facts, case = found or (None, None)
+    return _CondensedLog(facts, packed(case), [*damage])
+
+
+def _diagnosed(task: tuple[bytes, Known, DiagnosisRequest], advance: Advance) -> list[Finding]:  # noqa: ARG001
+    content, known, request = task
+    case = unpacked(content)
+    return [] if case is None else [*diagnose_log(case, known, request.inputs, **request.named())]
