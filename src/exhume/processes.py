@@ -40,14 +40,17 @@ class ProcessEnded(Exception):
 
 
 class Processes:
-    """A number of processes, in a `with` statement. They start with it, and none outlives it.
+    """A number of processes, in a `with` statement. They start with it, each calls `prepare`, and none outlives it.
 
     with Processes(2) as processes:
         results = processes.map(function, tasks, advance)
+
+    Raises:
+        ProcessEnded: a process did not start.
     """
 
-    def __init__(self, count: int) -> None:
-        self._count = count
+    def __init__(self, count: int, prepare: Callable[[], None] | None = None) -> None:
+        self._count, self._prepare = count, prepare
         self._started: list[subprocess.Popen[bytes]] = []
         self._idle: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
 
@@ -96,6 +99,8 @@ class Processes:
                     start_new_session=True,
                 )
                 self._started.append(process)
+                assert process.stdin is not None
+                pickle.dump(self._prepare, process.stdin, protocol=5)
                 self._idle.put(process)
         except OSError as error:
             self._kill()
@@ -145,6 +150,9 @@ def serve() -> None:
         answers.flush()
 
     with infrequent_gc():
+        prepare = pickle.load(calls)  # noqa: S301
+        if prepare is not None:
+            prepare()
         while True:
             try:
                 function, task = pickle.load(calls)  # noqa: S301

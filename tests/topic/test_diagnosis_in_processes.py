@@ -7,11 +7,13 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from exhume.analysis.detectors.inputs import Inputs, LiveOffset
+from exhume.codecs.limits import LIMITS, limit_memory
 from exhume.codecs.log_directory import discover
 from exhume.codecs.one_log import logs_of
 from exhume.codecs.segment_reader import ReadOptions
@@ -127,6 +129,12 @@ def test_the_count_of_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(diagnosis_in_processes, "_LEAST_BYTES", 0)
     assert [count(logs, threads) for threads in (1, 2, 3, 16)] == [1, 2, 3, 4]
     assert count(logs[:1], 8) == 1
+    # Memory for one process more than this one, for two, and for none.
+    monkeypatch.setattr(diagnosis_in_processes, "_PROCESS_BYTES", 100)
+    monkeypatch.setattr(diagnosis_in_processes, "_MEMORY_SHARE", 0)
+    for memory_bytes, processes in ((250, 1), (300, 2), (399, 2), (50, 1)):
+        monkeypatch.setattr(LIMITS, "memory_bytes", memory_bytes)
+        assert count(logs, 8) == processes
     monkeypatch.setattr(diagnosis_in_processes, "_LEAST_BYTES", 1 << 30)
     assert count(logs, 8) == 1
 
@@ -158,6 +166,16 @@ def test_results_come_in_the_order_of_the_tasks() -> None:
     assert len(pids) == 2
     assert os.getpid() not in pids
     assert not any(map(_exists, pids))
+
+
+def _limit(task: int, advance: Advance) -> int | None:
+    return LIMITS.memory_bytes
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits memory")
+def test_each_process_is_prepared() -> None:
+    with Processes(2, partial(limit_memory, 300 << 20)) as processes:
+        assert processes.map(_limit, [1, 2, 3]) == [300 << 20] * 3
 
 
 @pytest.mark.parametrize("function", [_end, _fail])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from exhume.analysis.detectors.cases import TopicCase
@@ -24,6 +25,7 @@ from exhume.analysis.detectors.distributed import (
     several_copies,
 )
 from exhume.analysis.detectors.log_files import LogFiles
+from exhume.codecs.limits import LIMITS, limit_memory, machine_bytes
 from exhume.codecs.one_log import OneLog, largest_first
 from exhume.findings import Finding, Findings
 from exhume.gc_control import give_back_freed_memory, infrequent_gc
@@ -34,8 +36,9 @@ from exhume.topic.logs import TopicLogs
 _Item = TypeVar("_Item")
 #: A process takes about a second to start: one process alone reads fewer bytes sooner.
 _LEAST_BYTES = 256 << 20
-#: Each process takes some hundred megabytes for each gigabyte of its log.
 _MOST_PROCESSES = 4
+#: The memory of a process without a log, and its share of the bytes of the logs that it holds.
+_PROCESS_BYTES, _MEMORY_SHARE = 100 << 20, 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +51,17 @@ class _CondensedLog:
 
 
 def process_count(logs: Sequence[OneLog], threads: int) -> int:
-    """Return the number of processes that diagnose these logs sooner than one alone; 1: none does."""
+    """Return the number of processes that diagnose these logs sooner than one alone, in the memory that exhume may take; 1: none does."""
     sizes = [log.size_bytes for log in logs]
     if sum(sizes) < _LEAST_BYTES or not all(log.is_local for log in logs):
         return 1
     # The largest log takes one process until the end.
-    return min(threads, _MOST_PROCESSES, len(logs), round(sum(sizes) / max(sizes)))
+    useful = min(threads, _MOST_PROCESSES, len(logs), round(sum(sizes) / max(sizes)))
+    memory_bytes = LIMITS.memory_bytes or machine_bytes()
+    if memory_bytes is None:
+        return useful
+    left_bytes = memory_bytes - _PROCESS_BYTES - _MEMORY_SHARE * sum(sizes)
+    return max(min(useful, int(left_bytes // (_PROCESS_BYTES + _MEMORY_SHARE * max(sizes)))), 1)
 
 
 @infrequent_gc()
@@ -67,7 +75,9 @@ def diagnose_in_processes(
     """
     order = largest_first(parts)
     files = LogFiles(logs.evidence, logs.reader, logs.fast_load, logs.findings)
-    with Processes(count) as processes:
+    # Each gets a part of the memory that this process may take.
+    memory_bytes = None if LIMITS.memory_bytes is None else LIMITS.memory_bytes // (count + 1)
+    with Processes(count, None if memory_bytes is None else partial(limit_memory, memory_bytes)) as processes:
         condensed = _in_order(order, processes.map(_condensed, [parts[number] for number in order], logs.count_bytes()))
         for detector in chosen(request.codes):
             if detector.begin is not None:
