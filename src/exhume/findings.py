@@ -131,8 +131,14 @@ class Findings:
 
     def at_least(self, severity: Severity, *, undecidable: bool = False) -> Findings:
         """Those of this severity or a worse one; those with confidence `undecidable`, which have none, all or not at all."""
-        wanted = _SEVERITIES[_SEVERITIES.index(severity) :]
-        return Findings(each for each in self if (undecidable if each.confidence == "undecidable" else each.severity in wanted))
+        wanted, found = _SEVERITIES[_SEVERITIES.index(severity) :], Findings()
+        # They are different already.
+        found._seen = {
+            identity: each
+            for identity, each in self._seen.items()
+            if (undecidable if each.confidence == "undecidable" else each.severity in wanted)
+        }
+        return found
 
     def __repr__(self) -> str:
         counts = Counter(finding.severity for finding in self)
