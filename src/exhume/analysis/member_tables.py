@@ -20,9 +20,12 @@ import pyarrow.compute as pc
 
 from exhume.analysis.classic_members import Assignment, Subscription, member_of, read_assignment, read_subscription
 from exhume.analysis.memberships import Member, MemberName
+from exhume.analysis.number_columns import numbers_of
+from exhume.codecs.columns.known_texts import KnownTexts
 from exhume.codecs.columns.payloads import PayloadNumbers, Protocol
 
 _HEADER = ("protocol_type", "generation", "protocol", "leader", "current_state_timestamp_ms")
+_GENERATION = _HEADER.index("generation")
 _Numbers = npt.NDArray[np.unsignedinteger]
 _FIELDS = ("member_id", "group_instance_id", "client_id", "client_host", "session_timeout_ms", "rebalance_timeout_ms")
 _NO_STATE_TIMESTAMP_MS = -1
@@ -105,6 +108,12 @@ class MemberTable:
     def header(self) -> Mapping[str, Any]:
         """The fields before the members, by their names in the layout."""
         return dict(zip(_HEADER, self._columns.headers[self._record], strict=True))
+
+    @property
+    def generation(self) -> int:
+        """The generation of the group."""
+        generation: int = self._columns.headers[self._record][_GENERATION]
+        return generation
 
     def column(self, name: str) -> list[Any]:
         """Return a field of each member, by its name in the layout."""
@@ -273,6 +282,7 @@ class MemberTableReader:
     def __init__(self) -> None:
         self._subscriptions, self._assignments = PayloadNumbers(read_subscription), PayloadNumbers(read_assignment)
         self._payloads = MemberPayloads(self._subscriptions.values, self._assignments.values)
+        self._texts = KnownTexts()
 
     def read(self, groups: pa.RecordBatch) -> list[MemberTable | None]:
         """Return the member table of each record, given as rows of `schemas.decoded()["group_metadata"]`.
@@ -288,7 +298,7 @@ class MemberTableReader:
         protocols: dict[Protocol, int] = {}
         numbered = [protocols.setdefault(protocol, len(protocols)) for protocol in zip(headers[0], headers[2], strict=True)]
         by_protocol, of_member = [*protocols], np.repeat(np.array(numbered, np.int32), counts)
-        fields = {name: _encoded(members.field(name)) for name in _FIELDS}
+        fields = {name: self._encoded(members.field(name)) for name in _FIELDS}
         columns = _Columns(
             [*zip(*headers, strict=True)],
             fields,
@@ -306,23 +316,21 @@ class MemberTableReader:
         places = zip(is_plain.tolist(), (ends - counts).tolist(), ends.tolist(), strict=True)
         return [MemberTable(columns, record, start, end) if is_ok else None for record, (is_ok, start, end) in enumerate(places)]
 
+    def _encoded(self, column: pa.Array) -> tuple[list[Any], _Numbers]:
+        """Return the distinct values, followed by None, and the place of each value among them. Equal texts are one object everywhere."""
+        if pa.types.is_string(column.type):
+            # Most member ids occur once in a block, and again in later blocks.
+            values, places = self._texts.encode(column)
+        else:
+            encoded = column.dictionary_encode()
+            values, places = encoded.dictionary.to_pylist(), encoded.indices
+        return [*values, None], numbers_of(places, len(values)).astype(np.min_scalar_type(len(values) + 1))
+
 
 def _listed(column: pa.Array) -> list[Any]:
-    """Return the values of a column as a list."""
-    if not pa.types.is_string(column.type):
-        listed: list[Any] = column.to_pylist()
-        return listed
-    different, places = _encoded(column)
-    return [different[place] for place in places.tolist()]
-
-
-def _encoded(column: pa.Array) -> tuple[list[Any], _Numbers]:
-    """Return the distinct values, followed by None, and the place of each value among them. Equal texts are one object in all columns."""
-    encoded = column.dictionary_encode()
-    values = encoded.dictionary.to_pylist()
-    different = [*(map(intern, values) if pa.types.is_string(column.type) else values), None]
-    places = encoded.indices.fill_null(len(different) - 1).to_numpy()
-    return different, places.astype(np.min_scalar_type(len(different)))
+    """Return the values of a column as a list. Equal texts are one object."""
+    values: list[Any] = column.to_pylist()
+    return [None if text is None else intern(text) for text in values] if pa.types.is_string(column.type) else values
 
 
 def _has_twice(places: _Numbers, counts: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from exhume.codecs.kernels import inlined, kernel
@@ -80,6 +82,56 @@ def number_texts(data: Bytes, starts: Int64s, sizes: Int64s, seed: Number, slots
             count += 1
         numbers[at] = slots[slot]
     return count
+
+
+class TextTable(NamedTuple):
+    """Different texts, numbered.
+
+    Attributes:
+        content: The texts, one after the other.
+        ends: 0, and the end of each text.
+        slots: A hash table of their numbers; -1 for a free slot. Its size is a power of two.
+    """
+
+    content: Bytes
+    ends: Int64s
+    slots: Int32s
+
+
+@kernel
+def number_known_texts(known: TextTable, count: Number, seed: Number, offsets: Int32s, content: Bytes, numbers: Int32s) -> Number:
+    """Write the number of each text of Arrow among `count` known ones. New texts get the next numbers; return the new count.
+
+    There must be room for all of these texts.
+    """
+    last_slot = np.uint64(len(known.slots) - 1)
+    for row in range(len(offsets) - 1):
+        start, size = np.int64(offsets[row]), np.int64(offsets[row + 1]) - np.int64(offsets[row])
+        slot = hash_of(content, start, size, seed) & last_slot
+        while known.slots[slot] >= 0:
+            at = known.ends[known.slots[slot]]
+            if known.ends[known.slots[slot] + 1] - at == size and is_same(known.content, at, content, start, size):
+                break
+            slot = slot + np.uint64(1) & last_slot
+        if known.slots[slot] < 0:
+            copy_bytes(content, start, size, known.content, known.ends[count])
+            known.ends[count + 1] = known.ends[count] + size
+            known.slots[slot] = count
+            count += 1
+        numbers[row] = known.slots[slot]
+    return count
+
+
+@kernel
+def enter_known_texts(known: TextTable, count: Number, seed: Number) -> None:
+    """Enter the numbers of `count` texts into the hash table, which is empty."""
+    last_slot = np.uint64(len(known.slots) - 1)
+    for number in range(count):
+        start = known.ends[number]
+        slot = hash_of(known.content, start, known.ends[number + 1] - start, seed) & last_slot
+        while known.slots[slot] >= 0:
+            slot = slot + np.uint64(1) & last_slot
+        known.slots[slot] = number
 
 
 @kernel
