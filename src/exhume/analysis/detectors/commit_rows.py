@@ -33,6 +33,8 @@ class _Numbering:
         #: The codes in the order of their numbers.
         self.codes = np.empty(0, np.int64)
         self._slots = np.full(1, NONE, np.int64)
+        #: The author of a log must not be able to choose codes that collide.
+        self._seed = random_number()
 
     def of(self, codes: Int64s) -> Int64s:
         """Return the numbers of these codes. New codes get the next numbers, the lowest code first."""
@@ -46,7 +48,7 @@ class _Numbering:
     def _looked_up(self, codes: Int64s) -> Int64s:
         """Return the numbers of these codes; -1 for a new code."""
         numbers = np.empty(len(codes), np.int64)
-        loops.look_up(codes, self.codes, self._slots, numbers)
+        loops.look_up(codes, self.codes, self._slots, self._seed, numbers)
         return numbers
 
     def _add(self, new: Int64s) -> None:
@@ -54,10 +56,9 @@ class _Numbering:
         count = len(self.codes)
         self.codes = np.append(self.codes, new)
         if len(self._slots) < _SLOTS * len(self.codes):
-            count, room = 0, 2 * _SLOTS * len(self.codes)
-            # A random size: the author of a log must not be able to choose codes that collide.
-            self._slots = np.full(room + random_number() % room, NONE, np.int64)
-        loops.enter(self.codes, count, self._slots)
+            count = 0
+            self._slots = np.full(1 << (2 * _SLOTS * len(self.codes)).bit_length(), NONE, np.int64)
+        loops.enter(self.codes, count, self._slots, self._seed)
 
 
 class NameNumbers:

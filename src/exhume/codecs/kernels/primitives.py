@@ -172,6 +172,14 @@ def hash_of(buffer: Bytes, position: Number, size: Number, seed: Number) -> np.u
 
 
 @inlined
+def hash_of_number(number: Number, seed: Number) -> np.uint64:
+    """Return a hash of a number. It has a seed for the same reason as `hash_of`."""
+    value = (np.uint64(number) ^ np.uint64(seed)) * MIX
+    value = (value ^ value >> HALF) * MIX
+    return value ^ value >> HALF
+
+
+@inlined
 def _mixed(value: np.uint64, text: np.uint64) -> np.uint64:
     return (_turned(value) ^ text) * MIX
 

@@ -27,6 +27,7 @@ from exhume.analysis.detectors.commit_loops.columns import (
 from exhume.analysis.number_columns import NONE, Int64s
 from exhume.codecs.kernels import inlined, kernel
 from exhume.codecs.kernels.types import Number, Rows
+from exhume.codecs.kernels.primitives import hash_of_number
 from exhume.durations import MINUTE_MS
 
 #: A value is compared with this many last ones first. For most values that is enough.
@@ -38,12 +39,13 @@ _FAR = (1 << 62) - 1
 
 
 @kernel
-def look_up(codes: Int64s, known: Int64s, slots: Int64s, numbers: Int64s) -> None:
-    """Write the position of each code in `known` into `numbers`; -1 if it is not in `known`. No code is negative.
+def look_up(codes: Int64s, known: Int64s, slots: Int64s, seed: Number, numbers: Int64s) -> None:
+    """Write the position of each code in `known` into `numbers`; -1 if it is not in `known`.
 
-    `slots` is the hash table that `enter` fills.
+    `slots` is the hash table that `enter` fills, with the same seed.
     """
     # Successive codes mostly have successive positions.
+    last_slot = np.uint64(len(slots) - 1)
     number = NONE
     for at in range(len(codes)):
         code = codes[at]
@@ -53,21 +55,25 @@ def look_up(codes: Int64s, known: Int64s, slots: Int64s, numbers: Int64s) -> Non
         if 0 <= number < len(known) - 1 and known[number + 1] == code:
             number += 1
         else:
-            slot = code % len(slots)
+            slot = hash_of_number(code, seed) & last_slot
             number = slots[slot]
             while number >= 0 and known[number] != code:
-                slot = slot + 1 if slot + 1 < len(slots) else 0
+                slot = slot + np.uint64(1) & last_slot
                 number = slots[slot]
         numbers[at] = number
 
 
 @kernel
-def enter(known: Int64s, first: int, slots: Int64s) -> None:
-    """Enter the positions of the codes from `first` on into the hash table `slots`, which is larger than `known`. Codes are distinct."""
+def enter(known: Int64s, first: int, slots: Int64s, seed: Number) -> None:
+    """Enter the positions of the codes from `first` on into the hash table `slots`. Codes are distinct.
+
+    The table is larger than `known`, and its size is a power of two.
+    """
+    last_slot = np.uint64(len(slots) - 1)
     for number in range(first, len(known)):
-        slot = known[number] % len(slots)
+        slot = hash_of_number(known[number], seed) & last_slot
         while slots[slot] >= 0:
-            slot = slot + 1 if slot + 1 < len(slots) else 0
+            slot = slot + np.uint64(1) & last_slot
         slots[slot] = number
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from exhume.codecs.kernels import inlined, kernel
-from exhume.codecs.kernels.primitives import HALF, MIX, is_same
+from exhume.codecs.kernels.primitives import HALF, hash_of_number, is_same
 from exhume.codecs.kernels.types import Bytes, Int64s, Number, Rows, Words
 
 START, SIZE = 0, 1
@@ -83,18 +83,10 @@ def move_entries(old: Words, new: Words) -> None:
 
 
 @inlined
-def _mixed(producer_id: Number, seed: Number) -> np.uint64:
-    """Return a hash of a producer id. It has a seed for the same reason as `hash_of`."""
-    value = (np.uint64(producer_id) ^ np.uint64(seed)) * MIX
-    value = (value ^ value >> HALF) * MIX
-    return value ^ value >> HALF
-
-
-@inlined
 def find_producer(producers: Rows, index: Int64s, producer_id: Number, seed: Number) -> Number:
     """Return the row of this producer, whose first column is its id; -1 for a new producer."""
     mask = np.uint64(len(index) - 1)
-    at = _mixed(producer_id, seed) & mask
+    at = hash_of_number(producer_id, seed) & mask
     while index[at] != 0:
         if producers[index[at] - 1, 0] == producer_id:
             return index[at] - 1
@@ -113,7 +105,7 @@ def index_producers(producers: Rows, count: Number, index: Int64s, seed: Number)
 def enter_producer(producers: Rows, number: Number, index: Int64s, seed: Number) -> None:
     """Enter the producer of this row."""
     mask = np.uint64(len(index) - 1)
-    at = _mixed(producers[number, 0], seed) & mask
+    at = hash_of_number(producers[number, 0], seed) & mask
     while index[at] != 0:
         at = at + ONE & mask
     index[at] = number + 1
