@@ -6,29 +6,16 @@ import struct
 
 import numpy as np
 
+from exhume.analysis.detectors.commit_loops import loops
+from exhume.analysis.detectors.commit_loops.columns import NewsColumn
 from exhume.analysis.detectors.commits import GROUP_PHASES, GroupPhase
 from exhume.analysis.member_tables import MemberTable
-from exhume.analysis.number_columns import NONE, Int64s
+from exhume.analysis.number_columns import Int64s
 from exhume.codecs.layouts.classic_group import GROUP_FLEXIBLE_SINCE, STATE_TIMESTAMP_SINCE
 from exhume.codecs.record_types import GROUP_METADATA, decode_record, role_of
 
 _FIXED_VERSIONS = range(GROUP_FLEXIBLE_SINCE)
 _SHORT, _INT = struct.Struct(">h"), struct.Struct(">i")
-
-
-def rank_offsets(series: int, *offsets: Int64s) -> tuple[int, list[Int64s]]:
-    """Return a factor, and the record offsets counted from the lowest of all (at least one is given).
-
-    `series_number * factor + offset` orders by series, then by record offset, for series numbers below `series`. Ranks replace the record
-    offsets if such a number would not fit into 64 bits.
-    """
-    some = [each for each in offsets if len(each)]
-    lowest, highest = min(int(each.min()) for each in some), max(int(each.max()) for each in some)
-    span = highest - lowest + 2
-    if span * max(series, 1) < 2**63:
-        return span, [each - lowest for each in offsets]
-    known = np.unique(np.concatenate(some))
-    return len(known) + 1, [np.searchsorted(known, each) for each in offsets]
 
 
 class GroupPhases:
@@ -38,7 +25,7 @@ class GroupPhases:
         self._phase = np.zeros(0, np.int64)
         self._steps = np.zeros(0, np.int64)
         self._members: dict[int, set[bytes]] = {}
-        #: Changes since the last call of `of`: group, record offset, phase from there on.
+        #: Changes since the last call of `of`, as `NewsColumn`.
         self._news: list[tuple[int, int, int]] = []
 
     def take(
@@ -59,7 +46,7 @@ class GroupPhases:
         if record_type == GROUP_METADATA:
             members.clear()
             if member_table is not None:
-                epoch, has_members = member_table.header["generation"], len(member_table) > 0
+                epoch, has_members = member_table.generation, len(member_table) > 0
             else:
                 epoch, has_members = (None, False) if value is None else _front_of(key, value)
             phase = "removed" if value is None else "active" if has_members else "empty"
@@ -74,33 +61,20 @@ class GroupPhases:
     def of(self, groups: Int64s, offsets: Int64s, count: int) -> tuple[Int64s, Int64s]:
         """Return the phases of these groups at these record offsets, and the numbers of group records before.
 
-        The offsets are in order, and later than those of all earlier calls. The group numbers are below `count`.
+        Only group records with a lower record offset come before a commit. The group numbers are below `count`.
         """
         if count > len(self._phase):
             more = max(count, 2 * len(self._phase)) - len(self._phase)
             self._phase = np.append(self._phase, np.zeros(more, np.int64))
             self._steps = np.append(self._steps, np.zeros(more, np.int64))
-        phase, steps = self._phase[groups], self._steps[groups]
-        if not self._news:
-            return phase, steps
-        news = np.array(self._news, np.int64)
+        news = np.array(self._news, np.int64).reshape(-1, len(NewsColumn))
         self._news.clear()
-        span, (news_rank, wanted_rank) = rank_offsets(len(self._phase), news[:, 1], offsets)
-        order = np.argsort(news[:, 0] * span + news_rank, kind="stable")
-        news, at = news[order], (news[:, 0] * span + news_rank)[order]
-        last = np.flatnonzero(np.append(news[1:, 0] != news[:-1, 0], True))
-        # The first row of each group in `news`.
-        first = np.full(len(self._phase), NONE, np.int64)
-        first[news[last, 0]] = np.append(0, last[:-1] + 1)
-        with_news = np.flatnonzero(first[groups] != NONE)
-        next_row = np.searchsorted(at, groups[with_news] * span + wanted_rank[with_news])
-        already = next_row - first[groups[with_news]]
-        has_news = already > 0
-        phase[with_news[has_news]] = news[next_row[has_news] - 1, 2]
-        steps[with_news] += already
-        self._phase[news[last, 0]] = news[last, 2]
-        np.add.at(self._steps, news[:, 0], 1)
-        return phase, steps
+        news = news[np.argsort(news[:, NewsColumn.OFFSET], kind="stable")]
+        # The record offsets of a damaged log may be in any order.
+        commits = loops.CommitPlaces(groups, offsets, np.argsort(offsets, kind="stable"))
+        found = loops.GroupSteps(np.empty(len(groups), np.int64), np.empty(len(groups), np.int64))
+        loops.follow_phases(commits, news, loops.GroupSteps(self._phase, self._steps), found)
+        return found.phases, found.steps
 
 
 def _front_of(key: bytes, value: bytes) -> tuple[int | None, bool]:

@@ -143,6 +143,14 @@ BEGINS = {
 }
 
 
+class NewsColumn(_Numbered):
+    """A record of a group: its record offset, and the phase of the group from there on, a place in `commits.GROUP_PHASES`."""
+
+    GROUP = auto()
+    OFFSET = auto()
+    PHASE = auto()
+
+
 class GroupColumn(_Numbered):
     """The append times of the first and the last commit of a group, and the record offset of the last one. Initially `NONE`."""
 

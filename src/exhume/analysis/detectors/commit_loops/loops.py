@@ -21,13 +21,14 @@ from exhume.analysis.detectors.commit_loops.columns import (
     Floats,
     GroupColumn,
     KeyColumn,
+    NewsColumn,
     NotedColumn,
     SilenceColumn,
 )
 from exhume.analysis.number_columns import NONE, Int64s
 from exhume.codecs.kernels import inlined, kernel
-from exhume.codecs.kernels.types import Number, Rows
 from exhume.codecs.kernels.primitives import hash_of_number
+from exhume.codecs.kernels.types import Number, Rows
 from exhume.durations import MINUTE_MS
 
 #: A value is compared with this many last ones first. For most values that is enough.
@@ -44,8 +45,8 @@ def look_up(codes: Int64s, known: Int64s, slots: Int64s, seed: Number, numbers: 
 
     `slots` is the hash table that `enter` fills, with the same seed.
     """
-    # Successive codes mostly have successive positions.
     last_slot = np.uint64(len(slots) - 1)
+    # Successive codes mostly have successive positions.
     number = NONE
     for at in range(len(codes)):
         code = codes[at]
@@ -296,6 +297,50 @@ def _become_newest(rows: Rows, row: Number, numbers: Int64s, newest: Int64s) -> 
         numbers[KeyColumn.KNOWN_TOPIC_ID] = rows[CommitColumn.TOPIC_ID, row]
     for column in range(COMMIT_COLUMNS):
         newest[column] = rows[column, row]
+
+
+class CommitPlaces(NamedTuple):
+    """The group and the record offset of each commit, and the order of the commits by record offset."""
+
+    groups: Int64s
+    offsets: Int64s
+    order: Int64s
+
+
+class GroupSteps(NamedTuple):
+    """Phases, as places in `commits.GROUP_PHASES`, and numbers of group records."""
+
+    phases: Int64s
+    steps: Int64s
+
+
+@kernel
+def follow_phases(commits: CommitPlaces, news: Rows, known: GroupSteps, found: GroupSteps) -> None:
+    """Write the phase of its group, and the number of group records before it, for each commit into `found`.
+
+    Args:
+        commits: The commits.
+        news: Group records, rows of `NewsColumn`, sorted by record offset.
+        known: Phase and number of each group. They become those after all of these group records.
+        found: Receives phase and number for each commit.
+    """
+    done = 0
+    for place in range(len(commits.order)):
+        commit = commits.order[place]
+        while done < len(news) and news[done, NewsColumn.OFFSET] < commits.offsets[commit]:
+            _take_news(news[done], known)
+            done += 1
+        group = commits.groups[commit]
+        found.phases[commit], found.steps[commit] = known.phases[group], known.steps[group]
+    for rest in range(done, len(news)):
+        _take_news(news[rest], known)
+
+
+@inlined
+def _take_news(news: Int64s, known: GroupSteps) -> None:
+    group = news[NewsColumn.GROUP]
+    known.phases[group] = news[NewsColumn.PHASE]
+    known.steps[group] += 1
 
 
 @kernel
