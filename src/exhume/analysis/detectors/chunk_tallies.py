@@ -27,7 +27,8 @@ _NO_MARKERS = EndMarkers.joined([])
 _HARMLESS = frozenset({"early_layout"})
 _SAMPLE_BYTES = 64
 _COMMIT_COLUMNS = ["record_offset", "timestamp_ms", "record_type", "value_version", "marks", "raw_key", "raw_value"]
-_OTHER_COLUMNS = ["record_offset", "timestamp_ms", "record_type", "key", "value"]
+_OTHER_COLUMNS = ["record_offset", "timestamp_ms", "key", "value"]
+_VERSION_BYTES = 2
 _MOST_DIRTY, _LEAST_SEGMENTS = 0.5, 5
 
 
@@ -155,34 +156,28 @@ class UndecodableRecords:
     """Undecodable records, counted in one pass. Of group records, the first of each type and version is decoded to its end."""
 
     _found: dict[tuple[int | None, int | None, str], UndecodableRecord] = field(default_factory=dict)
-    _known: dict[tuple[int, int], bool] = field(default_factory=dict)
+    #: Types, and the first bytes of values, whose first record was decoded to its end.
+    _decoded: set[tuple[int, bytes]] = field(default_factory=set)
 
     def take(self, commits: pa.RecordBatch, others: pa.RecordBatch) -> None:
         """Add commits of `schemas.decoded()["offset_commit"]`, and data records of other types, of `schemas.RECORDS`."""
-        is_marked = pc.greater(pc.list_value_length(commits["marks"]), 0)
-        if pc.any(is_marked).as_py():
+        if has_marks(commits):
+            is_marked = pc.greater(pc.list_value_length(commits["marks"]), 0)
             for row in commits.select(_COMMIT_COLUMNS).filter(is_marked).to_pylist():
                 place = (row["record_type"], row["value_version"])
                 self._add(place, row["marks"], row["record_offset"], row["timestamp_ms"], row["raw_key"], row["raw_value"])
-        others = others.filter(self._may_be_undecodable(others))
-        for offset, time_ms, record_type, key, value in zip(*(others[name].to_pylist() for name in _OTHER_COLUMNS), strict=True):
-            version = int.from_bytes(value[:2], "big", signed=True) if value is not None and len(value) > 1 else None
-            if record_type in RECORD_TYPES and version is not None and self._known.get((record_type, version), False):
+        versions = pc.binary_slice(others["value"], 0, _VERSION_BYTES).to_pylist()
+        for row, kind in enumerate(zip(others["record_type"].to_pylist(), versions, strict=True)):
+            record_type, version = kind
+            if kind in self._decoded or (record_type in RECORD_TYPES and version is None):
                 continue
-            if record_type in RECORD_TYPES and value is None:
-                continue
-            marks = decode_record(key, value).marks
-            if not marks and version is not None:
-                self._known[record_type, version] = True
-            self._add((record_type, version), marks, offset, time_ms, key, value)
-
-    def _may_be_undecodable(self, others: pa.RecordBatch) -> pa.Array:
-        """Return False for each record whose type and value version was decoded to its end before."""
-        known = pa.array([_code(*each) for each, is_known in self._known.items() if is_known], pa.binary())
-        codes = pc.binary_join_element_wise(
-            pc.cast(pc.cast(others["record_type"], pa.string()), pa.binary()), pc.binary_slice(others["value"], 0, 2), b"/"
-        )
-        return pc.invert(pc.is_in(codes, value_set=known))
+            offset, time_ms, key, value = (others[name][row].as_py() for name in _OTHER_COLUMNS)
+            marks, number = decode_record(key, value).marks, None
+            if version is not None and len(version) == _VERSION_BYTES:
+                number = int.from_bytes(version, "big", signed=True)
+                if not marks:
+                    self._decoded.add(kind)
+            self._add((record_type, number), marks, offset, time_ms, key, value)
 
     def _add(
         self, place: tuple[int | None, int | None], marks: list[str], offset: int, time_ms: int | None, *samples: bytes | None
@@ -202,9 +197,9 @@ class UndecodableRecords:
         return [*self._found.values()]
 
 
-def _code(record_type: int, version: int) -> bytes:
-    """Return a type and a version as bytes: the type in digits, the version as the first bytes of a value."""
-    return b"%d/%b" % (record_type, version.to_bytes(2, "big", signed=True))
+def has_marks(commits: pa.RecordBatch) -> bool:
+    """Return True if one of these commits (of `schemas.decoded()["offset_commit"]`) has a mark."""
+    return len(commits["marks"].flatten()) > 0
 
 
 def may_be_uncleaned(directory: PartitionDirectory) -> bool:
@@ -251,7 +246,7 @@ class SupersededBytes:
     def take(self, chunk: RecordChunk, keys: Int64s) -> bool:
         """Add the next records. `keys` are the key numbers of its commits. Returns False if the sizes are not known for certain."""
         commits, others = chunk.commits, chunk.others
-        is_known = len(keys) == commits.num_rows and not pc.any(pc.greater(pc.list_value_length(commits["marks"]), 0)).as_py()
+        is_known = len(keys) == commits.num_rows and not has_marks(commits)
         if chunk.partition is not self._directory or not is_known:
             return False
         of_commits, of_others = chunk.sizes()
