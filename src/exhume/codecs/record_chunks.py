@@ -108,7 +108,7 @@ def chunk_of(block: RecordBlock) -> RecordChunk:
     """Return the records of this block, at least one, as a chunk."""
     numbers = block.records[records.RECORD_TYPE]
     is_control = block.batches.columns[scan.ATTRIBUTES][block.records[records.BATCH]] & scan.CONTROL != 0
-    is_commit = ~is_control & np.isin(numbers, OFFSET_COMMIT_TYPES)
+    is_commit = ~is_control & np.logical_or.reduce([numbers == number for number in OFFSET_COMMIT_TYPES])
     commit_rows, other_rows = np.flatnonzero(is_commit), np.flatnonzero(~is_commit)
     commits = block if is_commit.all() else block.only(commit_rows)
     groups = block.only(np.flatnonzero(~is_control & (numbers == GROUP_METADATA)))

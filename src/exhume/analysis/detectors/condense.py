@@ -195,7 +195,8 @@ class PartitionCondenser:
         self._note_place(commits, others)
         self._transactions.take(chunk, self._next_place)
         places, self._next_place = chunk.commit_rows + self._next_place, self._next_place + len(chunk)
-        others = others.filter(pc.invert(others["is_control"]))
+        # Most chunks have no control record: then nothing is copied.
+        others, _ = rows_where(pc.invert(others["is_control"]), others, chunk.other_rows)
         if commits_of is not None:
             is_of = pc.is_in(commits["group"], value_set=pa.array(sorted(commits_of), pa.string()))
             commits, places = rows_where(pc.or_kleene(is_of, commits["is_tombstone"]), commits, places)
