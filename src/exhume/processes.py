@@ -75,13 +75,14 @@ class Processes:
         call = pickle.dumps((function, task), protocol=5)
         process = self._idle.get()
         try:
-            kind, content = _sent(process, call)
-            while kind == _PROGRESS:
-                advance(content)
-                kind, content = _sent(process, b"")
+            _send(process, call)
+            # It may be as large as the task.
+            del call
+            while (answer := _next_answer(process))[0] == _PROGRESS:
+                advance(answer[1])
         finally:
             self._idle.put(process)
-        result: _Result = content
+        result: _Result = answer[1]
         return result
 
     def __enter__(self) -> Self:
@@ -125,18 +126,28 @@ class Processes:
         self._started = []
 
 
-def _sent(process: subprocess.Popen[bytes], call: bytes) -> tuple[int, Any]:
-    """Send these bytes, and return the next answer of the process."""
+def _send(process: subprocess.Popen[bytes], call: bytes) -> None:
     assert process.stdin is not None
-    assert process.stdout is not None
     try:
         process.stdin.write(call)
         process.stdin.flush()
+    except (OSError, ValueError) as error:
+        raise _ended(process) from error
+
+
+def _next_answer(process: subprocess.Popen[bytes]) -> tuple[int, Any]:
+    """Return the kind and the content of the next answer."""
+    assert process.stdout is not None
+    try:
         # Written by a process that this one started.
         kind, content = pickle.load(process.stdout)  # noqa: S301
     except (OSError, EOFError, ValueError, pickle.UnpicklingError) as error:
-        raise ProcessEnded(f"the process {process.pid} ended before its result") from error
+        raise _ended(process) from error
     return kind, content
+
+
+def _ended(process: subprocess.Popen[bytes]) -> ProcessEnded:
+    return ProcessEnded(f"the process {process.pid} ended before its result")
 
 
 def serve() -> None:

@@ -28,7 +28,7 @@ from exhume.analysis.detectors.log_files import LogFiles
 from exhume.codecs.limits import LIMITS, limit_memory, machine_bytes
 from exhume.codecs.one_log import OneLog, largest_first
 from exhume.findings import Finding, Findings
-from exhume.gc_control import give_back_freed_memory, infrequent_gc
+from exhume.gc_control import infrequent_gc
 from exhume.processes import Advance, Processes, packed, unpacked
 from exhume.replay.topic_names import TopicNames
 from exhume.topic.logs import TopicLogs
@@ -76,17 +76,18 @@ def diagnose_in_processes(
     order = largest_first(parts)
     files = LogFiles(logs.evidence, logs.reader, logs.fast_load, logs.findings)
     # Each gets a part of the memory that this process may take.
-    memory_bytes = None if LIMITS.memory_bytes is None else LIMITS.memory_bytes // (count + 1)
-    with Processes(count, None if memory_bytes is None else partial(limit_memory, memory_bytes)) as processes:
+    limit = None if LIMITS.memory_bytes is None else partial(limit_memory, LIMITS.memory_bytes // (count + 1))
+    with Processes(count, limit) as processes:
         condensed = _in_order(order, processes.map(_condensed, [parts[number] for number in order], logs.count_bytes()))
-        for detector in chosen(request.codes):
-            if detector.begin is not None:
-                detector.begin(TopicCase([], files))
-        known = known_of((each.facts for each in condensed if each.facts is not None), names, request.inputs)
-        tasks = [(condensed[number].case, known, request) for number in order]
+    for detector in chosen(request.codes):
+        if detector.begin is not None:
+            detector.begin(TopicCase([], files))
+    known = known_of((each.facts for each in condensed if each.facts is not None), names, request.inputs)
+    tasks = [(condensed[number].case, known, request) for number in order]
+    # New processes: the old ones keep memory that condensing took.
+    with Processes(count, limit) as processes:
         of_logs = _in_order(order, processes.map(_diagnosed, tasks))
     del tasks
-    give_back_freed_memory()
     cases = []
     while condensed:
         log = condensed.pop(0)
@@ -97,7 +98,7 @@ def diagnose_in_processes(
     for copies in several_copies(case.log_context for case in cases):
         found += diagnose_copies(copies, files, request.inputs, **request.named())
     for of_log in of_logs:
-        found += of_log
+        found += unpacked(of_log)
     return TopicCase(cases, files), Findings(worst_first_once(found))
 
 
@@ -124,7 +125,8 @@ def _condensed(log: OneLog, advance: Advance) -> _CondensedLog:
     return _CondensedLog(facts, packed(case), [*damage])
 
 
-def _diagnosed(task: tuple[bytes, Known, DiagnosisRequest], advance: Advance) -> list[Finding]:  # noqa: ARG001
+def _diagnosed(task: tuple[bytes, Known, DiagnosisRequest], advance: Advance) -> bytes:  # noqa: ARG001
+    """Return the packed findings of a log."""
     content, known, request = task
     case = unpacked(content)
-    return [] if case is None else [*diagnose_log(case, known, request.inputs, **request.named())]
+    return packed([] if case is None else [*diagnose_log(case, known, request.inputs, **request.named())])
