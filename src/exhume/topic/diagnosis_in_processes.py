@@ -35,7 +35,7 @@ from exhume.topic.logs import TopicLogs
 
 _Item = TypeVar("_Item")
 #: A process takes about a second to start: one process alone reads fewer bytes sooner.
-_LEAST_BYTES = 256 << 20
+_LEAST_BYTES = 64 << 20
 _MOST_PROCESSES = 4
 #: The memory of a process without a log, and its share of the bytes of the logs that it holds.
 _PROCESS_BYTES, _MEMORY_SHARE = 100 << 20, 0.3
