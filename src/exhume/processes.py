@@ -20,6 +20,7 @@ from typing import Any, Self, TypeVar
 
 import lz4.frame
 
+from exhume import without_pandas
 from exhume.gc_control import give_back_freed_memory, infrequent_gc
 
 _Task = TypeVar("_Task")
@@ -152,6 +153,7 @@ def _ended(process: subprocess.Popen[bytes]) -> ProcessEnded:
 
 def serve() -> None:
     """Call functions for the process that started this one, until that process closes the pipe. An error ends this process."""
+    without_pandas.keep_out()
     calls, answers = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     # Text that a function prints must not come between the answers.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())

@@ -76,7 +76,7 @@ def test_a_command_that_reads_does_import_what_it_needs() -> None:
 def test_a_command_imports_nothing_that_only_others_need(command: str) -> None:
     program = f"""
 import sys
-from exhume.cli import without_pandas
+from exhume import without_pandas
 from exhume.cli.app import run
 without_pandas.keep_out()
 run(sys.argv[1:])

@@ -19,8 +19,9 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from exhume import without_pandas
 from exhume._version import __version__
-from exhume.cli import limits, without_pandas
+from exhume.cli import limits
 from exhume.cli.defaults import defaults_of
 from exhume.cli.limits import WANTED
 from exhume.cli.mapped_files import lost

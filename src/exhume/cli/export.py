@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from exhume.cli import without_pandas
+from exhume import without_pandas
 from exhume.cli.detector_options import (
     Codes,
     EndOffsets,

@@ -444,6 +444,8 @@ class OffsetsTopic:
         `inputs` are facts from outside the logs. A detector that cannot decide adds a finding with confidence `undecidable`: no finding
         means that the detector ran and found no problem. Damage is in `findings` of this topic.
 
+        Several local logs of 64 MB or more together are read by up to four other processes, if this one may use several cores.
+
         Raises:
             RequestError: no such code, or no record of one of these groups, which lists similar names.
         """

@@ -1,4 +1,4 @@
-"""Keep pandas out of commands. Arrow imports it, if installed, as soon as it converts a list: a quarter of the time of a short command.
+"""Keep pandas out of a program. Arrow imports it, if installed, as soon as it converts a list: a quarter of the time of a short command.
 
 Only Spark needs pandas.
 """
@@ -15,7 +15,7 @@ class _NoPandas:
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:  # noqa: ARG002
         if name == "pandas":
-            raise ModuleNotFoundError("kept out of this command", name=name)
+            raise ModuleNotFoundError("kept out of this program", name=name)
 
 
 def keep_out() -> None:
