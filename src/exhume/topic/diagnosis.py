@@ -5,7 +5,7 @@ Functions import the modules that take long to import.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -45,9 +45,7 @@ def diagnose(
         request = DiagnosisRequest(inputs, codes, groups)
         # Where processes cannot work, this one still can.
         with suppress(ProcessEnded):
-            case, found = diagnose_in_processes(logs, parts, names, request, count)
-            _refuse_unknown(groups, case, inputs)
-            return found
+            return diagnose_in_processes(logs, parts, names, request, count)
     return findings_in(condense(logs.reader(), names), logs, inputs, codes=codes, groups=groups)
 
 
@@ -64,7 +62,7 @@ def findings_in(
 
     case.files = LogFiles(logs.evidence, logs.reader, logs.fast_load, logs.findings)
     inputs = _complete(inputs, logs)
-    _refuse_unknown(groups, case, inputs)
+    refuse_unknown(groups, (group.group for group in case.groups()), inputs)
     return Findings(detect(case, inputs, codes=codes, groups=groups))
 
 
@@ -73,10 +71,12 @@ def _complete(inputs: Inputs, logs: TopicLogs) -> Inputs:
     return inputs.with_captured(logs.evidence.log_directories).with_paths(logs.evidence.paths)
 
 
-def _refuse_unknown(groups: Collection[str] | None, case: TopicCase, inputs: Inputs) -> None:
-    """Raise RequestError for a group without a record and without a line of live offsets."""
-    known = {group.group for group in case.groups()} | {line.group for line in inputs.live or ()}
-    for group in sorted({*(groups or ())} - known):
+def refuse_unknown(groups: Collection[str] | None, names: Iterable[str], inputs: Inputs) -> None:
+    """Raise RequestError for a group that is not among these names of the logs, and has no line of live offsets."""
+    if not groups:
+        return
+    known = {*names} | {line.group for line in inputs.live or ()}
+    for group in sorted({*groups} - known):
         raise RequestError(f"no record of group {group!r} is here", remedy=near_by(group, known))
 
 

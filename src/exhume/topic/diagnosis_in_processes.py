@@ -31,10 +31,11 @@ from exhume.findings import Finding, Findings
 from exhume.gc_control import infrequent_gc
 from exhume.processes import Advance, Processes, packed, unpacked
 from exhume.replay.topic_names import TopicNames
+from exhume.topic.diagnosis import refuse_unknown
 from exhume.topic.logs import TopicLogs
 
 _Item = TypeVar("_Item")
-#: A process takes about a second to start: one process alone reads fewer bytes sooner.
+#: With fewer bytes one process alone is as fast: each process takes about a second to start.
 _LEAST_BYTES = 64 << 20
 _MOST_PROCESSES = 4
 #: The memory of a process without a log, and its share of the bytes of the logs that it holds.
@@ -43,9 +44,10 @@ _PROCESS_BYTES, _MEMORY_SHARE = 100 << 20, 0.3
 
 @dataclass(frozen=True, slots=True)
 class _CondensedLog:
-    """The facts of a log (None: it has no record), its packed case, and the damage from reading it."""
+    """The facts of a log (None: it has no record), the names of its groups, its packed case, and the damage from reading it."""
 
     facts: LogFacts | None
+    groups: Sequence[str]
     case: bytes
     damage: Sequence[Finding]
 
@@ -65,13 +67,12 @@ def process_count(logs: Sequence[OneLog], threads: int) -> int:
 
 
 @infrequent_gc()
-def diagnose_in_processes(
-    logs: TopicLogs, parts: Sequence[OneLog], names: TopicNames, request: DiagnosisRequest, count: int
-) -> tuple[TopicCase, Findings]:
-    """Return the case of all logs and the findings of `diagnose.diagnose`, made by this number of processes. Adds damage to `logs`.
+def diagnose_in_processes(logs: TopicLogs, parts: Sequence[OneLog], names: TopicNames, request: DiagnosisRequest, count: int) -> Findings:
+    """Return the findings of `diagnose.diagnose`, made by this number of processes. Adds damage to `logs`.
 
     Raises:
         ProcessEnded: a process ended before its result. Nothing is added to `logs`.
+        RequestError: no such code, or no record of one of these groups.
     """
     order = largest_first(parts)
     files = LogFiles(logs.evidence, logs.reader, logs.fast_load, logs.findings)
@@ -79,6 +80,7 @@ def diagnose_in_processes(
     limit = None if LIMITS.memory_bytes is None else partial(limit_memory, LIMITS.memory_bytes // (count + 1))
     with Processes(count, limit) as processes:
         condensed = _in_order(order, processes.map(_condensed, [parts[number] for number in order], logs.count_bytes()))
+    refuse_unknown(request.groups, (group for each in condensed for group in each.groups), request.inputs)
     for detector in chosen(request.codes):
         if detector.begin is not None:
             detector.begin(TopicCase([], files))
@@ -99,7 +101,7 @@ def diagnose_in_processes(
         found += diagnose_copies(copies, files, request.inputs, **request.named())
     for of_log in of_logs:
         found += unpacked(of_log)
-    return TopicCase(cases, files), Findings(worst_first_once(found))
+    return Findings(worst_first_once(found))
 
 
 def _in_order(order: Sequence[int], items: Sequence[_Item]) -> list[_Item]:
@@ -122,7 +124,8 @@ def _condensed(log: OneLog, advance: Advance) -> _CondensedLog:
 
     found = condense_log(log.reader(damage, progress))
     facts, case = found or (None, None)
-    return _CondensedLog(facts, packed(case), [*damage])
+    groups = [] if case is None else [group.group for group in case.groups]
+    return _CondensedLog(facts, groups, packed(case), [*damage])
 
 
 def _diagnosed(task: tuple[bytes, Known, DiagnosisRequest], advance: Advance) -> bytes:  # noqa: ARG001
